@@ -31,7 +31,14 @@ from default_unseen import keel
 
 import credo
 from credo import bandits
-from credo.bandits.environments import AnyEnvironment, Classification, ContextualArms, Drift, Jumps, load
+from credo.bandits.environments import (
+    AnyEnvironment,
+    Classification,
+    ContextualArms,
+    Drifts,
+    Jumps,
+    load_environment,
+)
 
 KEY = 2_000
 """The key of all seeds: the default was chosen on others."""
@@ -51,27 +58,27 @@ def simulated(likelihood: Any = None, arms: int = 5, **options: Any) -> AnyEnvir
 
 
 WORLDS: dict[str, tuple[Callable[[], AnyEnvironment], int]] = {
-    "statlog": (partial(load, "statlog"), 5000),
-    "covertype": (partial(load, "covertype"), 5000),
-    "digits": (partial(load, "digits"), 1797),
-    "segments": (partial(load, "segments"), 2310),
-    "electricity": (partial(load, "electricity", shuffle=False), 5000),
+    "statlog": (partial(load_environment, "statlog"), 5000),
+    "covertype": (partial(load_environment, "covertype"), 5000),
+    "digits": (partial(load_environment, "digits"), 1797),
+    "segments": (partial(load_environment, "segments"), 2310),
+    "electricity": (partial(load_environment, "electricity", shuffle=False), 5000),
     "penbased": (partial(of_keel, "penbased"), 5000),
     "satimage": (partial(of_keel, "satimage"), 5000),
     "letter": (partial(of_keel, "letter"), 5000),
     "linear": (partial(simulated, arms=7), 1500),
     "clicks": (partial(simulated, credo.Bernoulli(), 7), 1500),
     "jumps": (partial(simulated, arms=7, motion=Jumps(1 / 700, together=True)), 2000),
-    "walk": (partial(simulated, arms=7, motion=Drift(0.003)), 2000),
+    "walk": (partial(simulated, arms=7, motion=Drifts(0.003)), 2000),
     "tails": (partial(simulated, credo.StudentT(2.0, 1.0), 7), 1500),
     "still": (simulated, 3000),
     "logistic": (partial(simulated, credo.Bernoulli()), 3000),
     "abrupt": (partial(simulated, motion=Jumps(1 / 1000, together=True)), 3000),
     "each arm jumps": (partial(simulated, motion=Jumps(1 / 1500)), 3000),
-    "drift": (partial(simulated, motion=Drift(0.001)), 3000),
+    "drift": (partial(simulated, motion=Drifts(0.001)), 3000),
     "heavy tails": (partial(simulated, credo.StudentT(1.5, 1.0)), 3000),
     "sphere": (partial(simulated, credo.Normal(0.25), law="sphere"), 3000),
-    "wheel": (partial(load, "wheel", delta=0.95), 3000),
+    "wheel": (partial(load_environment, "wheel", delta=0.95), 3000),
 }
 """The worlds, and how many steps are played there."""
 

@@ -196,21 +196,21 @@ WHEEL = {
 WORLDS = {
     "statlog": World(
         "statlog, 9 inputs, 7 arms",
-        functools.partial(bandits.load, "statlog"),
+        functools.partial(bandits.load_environment, "statlog"),
         {DEFAULT: agents.default, FEATURES: agents.random_features, **NETWORK, **LINEAR},
         STATLOG,
         3,
     ),
     "covertype": World(
         "covertype, 54 inputs, 7 arms",
-        functools.partial(bandits.load, "covertype"),
+        functools.partial(bandits.load_environment, "covertype"),
         {DEFAULT: agents.default, FEATURES: agents.random_features, **NETWORK, **LINEAR},
         COVERTYPE,
         2,
     ),
     "mnist": World(
         "MNIST-5000, 784 pixels, 10 arms",
-        functools.partial(bandits.load, "mnist", limit=5000),
+        functools.partial(bandits.load_environment, "mnist", limit=5000),
         {
             DEFAULT: functools.partial(agents.default, scale=False),
             "credo, linear of rank 10, UCB": agents.linear_outputs,
@@ -222,7 +222,7 @@ WORLDS = {
     ),
     "wheel": World(
         "the wheel, delta = .95, 2 inputs, 5 arms",
-        functools.partial(bandits.load, "wheel", delta=0.95, divisor=DIVISOR),
+        functools.partial(bandits.load_environment, "wheel", delta=0.95, divisor=DIVISOR),
         {DEFAULT: agents.default, FEATURES: WHEEL_FEATURES, **LINEAR},
         WHEEL,
         3,

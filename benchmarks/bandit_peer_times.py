@@ -116,7 +116,7 @@ def linear_agents(rows: Rows) -> dict[str, Entry]:
 
 
 def _linear(turns: int) -> None:
-    world: Any = bandits.load("linear")
+    world: Any = bandits.load_environment("linear")
     rows = rows_of(world, 20_000)
     ours = linear_agents(rows)
     goals = {name: goal for name, (_, _, goal) in LINEAR_PEERS.items()}
@@ -148,7 +148,7 @@ def _network(
 
 def _service(turns: int) -> None:
     """Calls from Python, one after the other: microseconds of wall clock and of processor."""
-    rows = rows_of(bandits.load("linear"), 1000)
+    rows = rows_of(bandits.load_environment("linear"), 1000)
     with tempfile.TemporaryDirectory() as folder:
         one = bandit("arms", Path(folder), 10_000)
         print("\n### one call after the other, linear, 10 inputs, 7 arms\n")
@@ -218,7 +218,7 @@ def rows_of(world: Any, count: int, scaled: bool = False) -> Rows:
 
 
 def _data(name: str, count: int, **options: Any) -> Rows:
-    return rows_of(bandits.load(name, **options), count, scaled=name != "mnist")
+    return rows_of(bandits.load_environment(name, **options), count, scaled=name != "mnist")
 
 
 def _scan(agent: bandits.Agent, belief: Any, rows: Rows, learn: bool = True) -> Entry:

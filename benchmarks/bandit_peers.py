@@ -39,7 +39,7 @@ import numpy as np
 from bandit_peer_agents import PACKAGES, Build, version
 from bandit_peer_settings import DEFAULT, TRIED, WORLDS, Settings, World, build_peer
 
-from credo.bandits import Report, play
+from credo.bandits import PlayReport, play
 from credo.bandits.scaling import Scaler
 from credo_papers.bandits.bandit_agents import Player
 from credo_papers.engine.purposes import SCORED
@@ -118,7 +118,9 @@ def play_peer(
     return stream.scores(arms, by_regret), (time.process_time() - start) / steps
 
 
-def play_ours(build: Callable[[int, int], Player], world: World, key: Any, count: int, steps: int) -> Report:
+def play_ours(
+    build: Callable[[int, int], Player], world: World, key: Any, count: int, steps: int
+) -> PlayReport:
     """Our agent, by `play` as anybody runs it."""
     environment = world.environment()
     inputs = jax.eval_shape(lambda: environment.context(environment.start(0))).x.shape[-1]
@@ -126,7 +128,7 @@ def play_ours(build: Callable[[int, int], Player], world: World, key: Any, count
     return play(agent, environment, steps=steps, seeds=count, key=key, params=params, var=var, **options)
 
 
-def agree(report: Report, stream: Stream) -> None:
+def agree(report: PlayReport, stream: Stream) -> None:
     """Stop where `play` had other rewards than the stream for the arms of its first seed."""
     arms = report.arms[0]
     ours = report.rewards[0], report.regrets[0]

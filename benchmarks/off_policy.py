@@ -21,7 +21,8 @@ from typing import NamedTuple, cast
 import numpy as np
 from off_policy_worlds import CHOSEN, SCORED, Case, default_logs, logs_of
 
-from credo.bandits import ESTIMATORS, EstimatorName, IntervalName, evaluate
+from credo.bandits import evaluate_policy
+from credo.bandits.evaluation import ESTIMATORS, EstimatorName, IntervalName
 
 Pair = tuple[EstimatorName, IntervalName]
 
@@ -58,7 +59,7 @@ def worlds_of(group: str, logs: int, rows: int) -> Iterator[tuple[str, list[Case
 def scored(cases: Sequence[Case], pair: Pair) -> Row:
     """One estimator with one interval over the logs of a world."""
     start = time.process_time()
-    found = [evaluate(case.log, case.target, estimator=pair[0], interval=pair[1]) for case in cases]
+    found = [evaluate_policy(case.log, case.target, estimator=pair[0], interval=pair[1]) for case in cases]
     seconds = (time.process_time() - start) / len(cases)
     truth = cases[0].truth
     values = np.array([one.value for one in found])

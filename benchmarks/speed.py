@@ -164,8 +164,8 @@ def bandit(plan: Plan) -> Readings:
 
     times = importlib.import_module("bandit_peer_times")
     service = importlib.import_module("bandit_service")
-    rows = times.rows_of(bandits.load("linear"), plan.rows(1000))
-    long = times.rows_of(bandits.load("linear"), plan.rows(20_000))
+    rows = times.rows_of(bandits.load_environment("linear"), plan.rows(1000))
+    long = times.rows_of(bandits.load_environment("linear"), plan.rows(20_000))
     calls, compiled = (
         "Bandit, decide and reward, 10 inputs, 7 arms",
         "Thompson, unknown noise, 7 arms, a scan",

@@ -16,6 +16,7 @@ from tests.streams.setups import DYNAMICS, FAMILIES
 
 import credo
 from credo import bandits
+from credo.bandits import designs, policies
 from credo.bandits.designs import with_models
 from credo.core.groups import each
 from credo_papers import baselines
@@ -93,7 +94,7 @@ def _designs() -> dict[str, list[str]]:
 DESIGNS = _designs()
 
 
-def agent_of(name: str, design: Any, policy: bandits.Policy) -> tuple[bandits.Agent, Any, Any, Any]:
+def agent_of(name: str, design: Any, policy: policies.Policy) -> tuple[bandits.Agent, Any, Any, Any]:
     """An agent with the learner of a name, its first belief, a context, and a reward above expectations."""
     outputs = ARMS if design in ("outputs", "pairs") else 1
     reward = {"logistic": 1.0, "counts": 30.0, "Gamma": 9.0}.get(name, 0.5)
@@ -109,7 +110,7 @@ def agent_of(name: str, design: Any, policy: bandits.Policy) -> tuple[bandits.Ag
         learner = with_models({**LEARNERS, **WRAPPERS}[name], lambda model: credo.replace(model, apply=net))
         params = _double(net.init(0, (P,)))
     if design == "pairs":
-        learner = _around(learner, bandits.ArmsDesign if name in COUNTING else bandits.OutputsDesign)
+        learner = _around(learner, designs.ArmsDesign if name in COUNTING else designs.OutputsDesign)
     first = (CONTEXTS[0], jnp.zeros((), jnp.int32)) if outputs > 1 else CONTEXTS[0]
     options = {"example": (first, 0.0)} if name in ("replay", "memory", "neural linear") else {}
     agent = bandits.Agent(learner, ARMS, design, policy)

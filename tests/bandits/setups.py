@@ -9,6 +9,7 @@ import numpy as np
 
 import credo
 from credo import bandits
+from credo.bandits import designs
 
 SIZE, ARMS = 3, 4
 RNG = np.random.default_rng(0)
@@ -29,7 +30,7 @@ def agent(design: Any, **options: Any) -> tuple[bandits.Agent, Any, Any]:
         params: Any = NET.init(0, (SIZE,))
         contexts = XS
     else:
-        learner = credo.RunLength(bandits.ArmsDesign(LINEAR, ARMS), 0.1, 2) if design == "pairs" else LINEAR
+        learner = credo.RunLength(designs.ArmsDesign(LINEAR, ARMS), 0.1, 2) if design == "pairs" else LINEAR
         one = bandits.Agent(learner, ARMS, design, **options)
         params, contexts = jnp.zeros(SIZE), ROWS if design == "actions" else XS
     scale = {"context": contexts[0]} if one.takes_example else {}

@@ -15,6 +15,7 @@ from tests.bandits.setups import ARMS, LINEAR, MODEL, NET, NETWORK, NOISE, ROWS,
 import credo
 from credo import bandits
 from credo.bandits.agent import draw
+from credo.bandits.scaling import Scaler
 
 wrong: Any = bandits.Agent  # what a type checker would refuse
 DESIGNS = ["arms", "outputs", "actions"]
@@ -157,13 +158,13 @@ def test_standardised_contexts_do_not_depend_on_their_units() -> None:
         second, _ = one.update(second, 1e3 * x + 7.0, int(arm), float(reward))
     a, b = one.expect(first, XS[11]), one.expect(second, 1e3 * XS[11] + 7.0)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-8, atol=1e-10)
-    moments = bandits.Scaler.start(XS[0], clip=3.0)
+    moments = Scaler.start(XS[0], clip=3.0)
     for x in XS[:20]:
         expected = standardised(np.asarray(XS[:20]), 3.0)[int(moments.moments.count[0])]
         np.testing.assert_allclose(moments.apply(x), expected, rtol=1e-8, atol=1e-10)
         moments = moments.observe(x)
-    both = bandits.Scaler.start(ROWS[0]).observe(ROWS[0]).observe(ROWS[1])
-    flat = bandits.Scaler.start(XS[0])
+    both = Scaler.start(ROWS[0]).observe(ROWS[0]).observe(ROWS[1])
+    flat = Scaler.start(XS[0])
     for row in ROWS[:2].reshape(-1, SIZE):
         flat = flat.observe(row)
     np.testing.assert_array_equal(both.moments.values, flat.moments.values)
@@ -267,6 +268,13 @@ def test_a_thompson_agent_over_particles_finds_the_best_arm(wrapped: bool) -> No
     )
     learner = credo.RunLength(learner, 0.005, 2) if wrapped else learner
     agent = bandits.Agent(learner, 3, "arms", bandits.Thompson())
-    world = bandits.BernoulliArms(chances=jnp.array([0.1, 0.5, 0.9]))
+    world = bandits.environments.BernoulliArms(chances=jnp.array([0.1, 0.5, 0.9]))
     report = bandits.play(agent, world, steps=120, seeds=2, params=jnp.zeros(()), var=2.0)
     assert np.all(report.totals > 80)  # 60 by chance, and 108 by always pulling the best
+
+
+def test_a_name_that_lies_in_a_room_says_so() -> None:
+    with pytest.raises(AttributeError, match=r"'Wheel'; it is credo.bandits.environments.Wheel$"):
+        getattr(bandits, "Wheel")  # noqa: B009
+    with pytest.raises(AttributeError, match=r"no attribute 'wheel'$"):
+        getattr(bandits, "wheel")  # noqa: B009

@@ -12,6 +12,7 @@ import pytest
 
 import credo
 from credo import bandits
+from credo.bandits import environments, evaluation
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def report() -> Any:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(150, 2)).astype(np.float32)
     labels = (x[:, 0] * x[:, 1] > 0).astype(int)
-    world = bandits.Classification(jnp.asarray(x), labels)
+    world = environments.Classification(jnp.asarray(x), labels)
     return bandits.play(bandits.default_agent(2, 2), world, seeds=2)
 
 
@@ -49,7 +50,7 @@ def test_it_follows_a_world_that_turns() -> None:
     x = rng.normal(size=(400, 3)).astype(np.float32)
     sign = np.where(np.arange(400) < 300, 1.0, -1.0)[:, None]
     rewards = sign * x @ rng.normal(size=(3, 2)) + 0.1 * rng.normal(size=(400, 2))
-    world = bandits.KnownRewards(jnp.asarray(x), jnp.asarray(rewards, jnp.float32), shuffle=False)
+    world = environments.KnownRewards(jnp.asarray(x), jnp.asarray(rewards, jnp.float32), shuffle=False)
     report = bandits.play(bandits.default_agent(2, 3), world, seeds=2)
     assert report.regrets[:, 200:300].mean() < 0.05
     assert report.regrets[:, 350:].mean() < 0.15
@@ -66,18 +67,20 @@ def test_every_door_takes_it_as_it_is(tmp_path: Path) -> None:
     assert one.reward("0-0", 1.0) and bandits.Bandit.load(one.save(tmp_path / "b.credo"), start).version == 1
     assert bandits.Bandit(start).decide({"age": 3.0}).id == "0-0"  # by name, in as many places
     allowed = np.ones((1, 2), bool)
-    pmfs = [bandits.AgentPolicy(agent, start.init()).pmfs(x[None], allowed) for agent in (start, start.agent)]
+    pmfs = [
+        evaluation.AgentPolicy(agent, start.init()).pmfs(x[None], allowed) for agent in (start, start.agent)
+    ]
     np.testing.assert_array_equal(pmfs[0], pmfs[1])
 
 
 @pytest.mark.parametrize("wrong", [None, "default", bandits.default_agent, credo.BetaBernoulli()])
 def test_what_is_no_agent_is_refused(wrong: Any, tmp_path: Path) -> None:
-    world = bandits.BernoulliArms(chances=np.array([0.1, 0.5]))
+    world = environments.BernoulliArms(chances=np.array([0.1, 0.5]))
     saved = bandits.Bandit(bandits.Agent(credo.BetaBernoulli(), 2, "arms")).save(tmp_path / "b.credo")
     doors: list[Any] = [
         lambda: bandits.play(wrong, world, steps=2),
         lambda: bandits.Bandit(wrong),
-        lambda: bandits.AgentPolicy(wrong, None),
+        lambda: evaluation.AgentPolicy(wrong, None),
         lambda: wrong is None or bandits.Bandit.load(saved, wrong),
     ]
     for door in doors[: 3 if wrong is None else 4]:

@@ -12,9 +12,10 @@ import pytest
 
 import credo
 from credo import bandits
+from credo.bandits import environments
 
 ARM = credo.BetaBernoulli()
-WORLD = bandits.BernoulliArms(chances=np.array([0.1, 0.5, 0.8]))
+WORLD = environments.BernoulliArms(chances=np.array([0.1, 0.5, 0.8]))
 wrong: Any = bandits.play  # what a type checker would refuse
 AGENT = bandits.Agent(ARM, 3, "arms")
 
@@ -84,7 +85,7 @@ def test_a_network_of_its_own_for_each_seed() -> None:
     net = credo.MLP(outputs=3, hidden=(4,))
     learner = credo.lofi(credo.Model(net, credo.Normal(0.1)), rank=2)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(30, 2)), jnp.float32)
-    world = bandits.Classification(x, jnp.arange(30) % 3)
+    world = environments.Classification(x, jnp.arange(30) % 3)
     one = bandits.Agent(learner, 3, "outputs", scale="online")
     report = bandits.play(one, world, seeds=2, params=lambda key: net.init(key, (2,)), var=0.1)
     means = report.beliefs.belief.mean
@@ -120,7 +121,7 @@ def test_agents_that_do_not_fit_are_refused() -> None:
 
 def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     """Arms drawn from the prior: P(best) of an exact agent is calibrated."""
-    report = bandits.play(AGENT, bandits.BernoulliArms(3), steps=15, seeds=400)
+    report = bandits.play(AGENT, environments.BernoulliArms(3), steps=15, seeds=400)
     total = report.calibration
     claimed, best, count = total.reshape(3, 5, 4).sum(-1)
     gap = (best - claimed) / np.sqrt(np.maximum(claimed * (1 - claimed / count), 1.0) * 15)
@@ -130,7 +131,7 @@ def test_what_is_claimed_of_the_best_arm_is_true() -> None:
 def test_a_prior_that_is_not_named_has_the_variance_one() -> None:
     learner = credo.extended_kalman(credo.Model(credo.Linear(3), credo.Normal(0.1)))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(6, 2)), jnp.float32)
-    world, agent = bandits.Classification(x, jnp.arange(6) % 3), bandits.Agent(learner, 3, "outputs")
+    world, agent = environments.Classification(x, jnp.arange(6) % 3), bandits.Agent(learner, 3, "outputs")
     params = credo.Linear(3).init(0, (2,))
     plain, one, two = (
         bandits.play(agent, world, seeds=1, params=params, var=var) for var in (None, 1.0, 2.0)

@@ -65,7 +65,7 @@ def _kind(law: Any) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_learner_decides_and_learns_in_every_design(name: str) -> None:
     for number, design in enumerate(DESIGNS[name]):
-        agent, belief, x, reward = agent_of(name, design, bandits.Greedy(floor=0.1))
+        agent, belief, x, reward = agent_of(name, design, bandits.policies.Greedy(floor=0.1))
         SEEN.add(_kind(jax.eval_shape(agent.rewards.expect_arms, belief, x)))
         if number:
             jax.eval_shape(_two_steps, agent, belief, x, reward)
@@ -89,7 +89,7 @@ def test_every_policy_takes_every_law() -> None:
     met = set()
     for design, names in KINDS.items():
         for name in names:
-            agent, belief, x, _ = agent_of(name, design, bandits.Greedy())
+            agent, belief, x, _ = agent_of(name, design, bandits.policies.Greedy())
             law = jax.eval_shape(agent.rewards.expect_arms, belief, x)
             met.add(_kind(law))
             pmfs = jax.eval_shape(_all_pmfs, law)

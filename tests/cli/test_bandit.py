@@ -68,7 +68,7 @@ def test_a_log_says_what_others_would_have_earned(credo: Command, log: Path, tmp
     assert {policy for policy, _ in found} == {"uniform", "greedy", "red", "blue"}
     for policy, truth in (("red", 0.3), ("blue", 0.6), ("uniform", 0.45)):
         assert found[policy, "dr"]["low"] < truth < found[policy, "dr"]["high"]
-    exact = bandits.evaluate(bandits.Log.read(log), "blue", estimator="ips")
+    exact = bandits.evaluate_policy(bandits.Log.read(log), "blue", estimator="ips")
     assert found["blue", "ips"]["value"] == exact.value
 
 
@@ -78,7 +78,7 @@ def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path
     assert outcome.status == 0, outcome.err
     assert "report: seen/report.html" in outcome.err
     data = json.loads((tmp_path / "seen" / "report.json").read_text())
-    course = bandits.evaluate_over_time(bandits.Log.read(log), "blue", parts=9)
+    course = bandits.evaluation.evaluate_over_time(bandits.Log.read(log), "blue", parts=9)
     assert [row["value"] for row in data["over_time"]["blue"]] == [row["value"] for row in course.table()]
     assert data["support"]["blue"]["ess"] == course.support.ess
     assert [one["policy"] for one in data["estimates"]] == ["blue", "uniform"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.table import Table
 
-from credo.bandits import EpsilonGreedy
 from credo.bandits.named_agents import policy_of
+from credo.bandits.policies import EpsilonGreedy
 from credo.cli.class_plot import select_classes
 from credo.cli.html_report import escape
 from credo.cli.progress import Screen, duration, write_out

@@ -279,8 +279,8 @@ def expect_arms(learner: Learner[Any], belief: Any, context: PyTree) -> Expectat
         assert isinstance(answer, Expectation)
         return answer
     raise CredoError(
-        "learner must be a design, such as bandits.ArmsDesign(learner, arms), or a wrapper around designs, "
-        f"with design='pairs'; got a {type(learner).__name__}.",
+        "learner must be a design, such as bandits.designs.ArmsDesign(learner, arms), or a wrapper around "
+        f"designs, with design='pairs'; got a {type(learner).__name__}.",
         field="learner",
     )
 

@@ -7,19 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from credo.bandits import (
-    UCB,
-    Agent,
-    EpsilonGreedy,
-    Greedy,
-    Policy,
-    SquareCB,
-    Thompson,
-    Uniform,
-    default_agent,
-)
+from credo.bandits import UCB, Agent, Thompson, default_agent
 from credo.bandits.agent import UnitsName
 from credo.bandits.environments import ContextDesign
+from credo.bandits.policies import EpsilonGreedy, Greedy, Policy, SquareCB, Uniform
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice
 from credo.core.types import Array, PyTree

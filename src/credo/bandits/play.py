@@ -12,7 +12,7 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.environments import Environment
-from credo.bandits.play_report import Report
+from credo.bandits.play_report import PlayReport
 from credo.core.errors import CredoError, require_integer
 from credo.core.keys import as_key
 from credo.core.trees import select
@@ -72,7 +72,7 @@ def play(
     var: PyTree = None,
     delay: int = 0,
     options: Mapping[str, PyTree] | None = None,
-) -> Report:
+) -> PlayReport:
     """Let an agent play, once for every seed, each with its own world or order of the data.
 
     Arguments:
@@ -88,7 +88,7 @@ def play(
         options: further arguments of the agent's `init`.
 
     Returns:
-        A `Report`: the arms, rewards, regrets and propensities of all steps, and their summary.
+        A `PlayReport`: the arms, rewards, regrets and propensities of all steps, and their summary.
 
     Raises:
         CredoError: the number of arms or the design does not fit the environment, or a number is out of
@@ -100,7 +100,8 @@ def play(
         >>> import credo
         >>> from credo import bandits
         >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
-        >>> report = play(agent, bandits.BernoulliArms(chances=[0.1, 0.5, 0.9]), steps=200, seeds=4)
+        >>> world = bandits.environments.BernoulliArms(chances=[0.1, 0.5, 0.9])
+        >>> report = play(agent, world, steps=200, seeds=4)
         >>> bool(report.totals.mean() > 150), report.rewards.shape
         (True, (4, 200))
     """
@@ -121,7 +122,7 @@ def play(
         agent, environment, keys, start, var, dict(options or {}), steps=length, delay=delay, draw=draw
     )
     constant, unit = environment.best_constant(), float(np.asarray(environment.unit))
-    return Report(
+    return PlayReport(
         arms=np.asarray(rows.arm),
         rewards=np.asarray(rows.reward),
         regrets=np.asarray(rows.regret),
@@ -144,8 +145,8 @@ def _is_tree(value: object) -> bool:
 def _require_fit(agent: Agent, environment: Environment[Any]) -> None:
     if not isinstance(environment, Environment):
         raise CredoError(
-            "environment must be a bandits.Environment, such as bandits.load('statlog'); "
-            f"got {environment!r}.",
+            "environment must be a bandits.environments.Environment, such as "
+            f"bandits.load_environment('statlog'); got {environment!r}.",
             field="environment",
         )
     if agent.arms != environment.arms:

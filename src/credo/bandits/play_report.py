@@ -11,11 +11,11 @@ import numpy as np
 from credo.bandits.agent import AgentBelief
 from credo.plots.figures import PALETTE, new_figure, png, style
 
-__all__ = ["Report"]
+__all__ = ["PlayReport"]
 
 
 @dataclass(frozen=True)
-class Report:
+class PlayReport:
     """The steps of S runs of T decisions, and their summary.
 
     Attributes:
@@ -35,7 +35,8 @@ class Report:
         >>> import credo
         >>> from credo import bandits
         >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=2, design="arms")
-        >>> report = bandits.play(agent, bandits.BernoulliArms(chances=[0.2, 0.8]), steps=100, seeds=3)
+        >>> world = bandits.environments.BernoulliArms(chances=[0.2, 0.8])
+        >>> report = bandits.play(agent, world, steps=100, seeds=3)
         >>> report.summary().splitlines()[0][:22]
         '3 runs of 100 decision'
     """

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from credo.bandits import Bandit, RewardStatus
+from credo.bandits import Bandit
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.bandits.named_bandits import SLOTS, start_bandit
+from credo.bandits.service import RewardStatus
 from credo.cli import locking
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file

@@ -11,18 +11,18 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from credo.bandits import (
+from credo.bandits import Log
+from credo.bandits.evaluation import (
     ESTIMATORS,
     Comparison,
     EstimatorName,
     IntervalName,
-    Log,
-    LogFormat,
     Target,
     arm_values,
     compare,
     evaluate_over_time,
 )
+from credo.bandits.logs import LogFormat
 from credo.cli import bandit_log_report
 from credo.cli.output import require_writable_file
 from credo.cli.progress import Screen, note

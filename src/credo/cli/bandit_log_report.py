@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from credo.bandits import Comparison, Course, Estimate
+from credo.bandits.evaluation import Comparison, Course, Estimate
 from credo.bandits.evaluation.over_time import FEWEST
 from credo.cli import output
 from credo.cli.html_report import Grid, Line, Picture, document

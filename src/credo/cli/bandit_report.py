@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credo.bandits import Report
+from credo.bandits import PlayReport
 from credo.cli.html_report import Grid, Line, Picture, document
 from credo.cli.results import show_report, write_plots
 from credo.core.files import json_bytes, versions, write_atomically
@@ -22,7 +22,7 @@ MOST_LABELS = 20
 """Up to how many arms each has its number below it."""
 
 
-def draw(report: Report, data: Mapping[str, Any]) -> dict[str, Picture]:
+def draw(report: PlayReport, data: Mapping[str, Any]) -> dict[str, Picture]:
     """All plots of a report and what report.json holds, by file name without suffix."""
     return {
         "regret": _mean_curve(data["curves"], report.rewards.shape[0]),
@@ -159,7 +159,7 @@ _MEANING = {
 }
 
 
-def contents(report: Report, arms: int, settings: Mapping[str, Any], seconds: float) -> Contents:
+def contents(report: PlayReport, arms: int, settings: Mapping[str, Any], seconds: float) -> Contents:
     """Gather what came of a play."""
     runs, steps = report.rewards.shape
     scores = {"total_reward": _score(report.totals, worst=np.min)}
@@ -239,7 +239,7 @@ def _notes(data: Contents) -> list[str]:
     ]
 
 
-def write(folder: Path, report: Report, data: Contents) -> list[str]:
+def write(folder: Path, report: PlayReport, data: Contents) -> list[str]:
     """Write report.json, the plots and the page; the hints to show."""
     whole = {"format": 1, "settings": data.settings, "scores": data.scores, **data.data}
     write_atomically(folder / "report.json", json_bytes({**_plain(whole), "verdict": data.verdict}))

@@ -51,7 +51,7 @@ def run_bandit(words: Play) -> int:
     divisor = UNITS.get(words.environment) if words.divisor is None else words.divisor
     if divisor is not None:
         require_positive("divisor", divisor)
-    world = bandits.load(words.environment, divisor=divisor)
+    world = bandits.load_environment(words.environment, divisor=divisor)
     steps = min(STEPS, world.steps or STEPS) if words.steps is None else words.steps
     require_integer("steps", steps, 1, world.steps)
     ready = prepare(words.agent, problem_of(world, words.environment), policy)
@@ -100,7 +100,7 @@ def _settings(words: Play, ready: PreparedAgent, steps: int, divisor: float | No
     }
 
 
-def problem_of(world: bandits.AnyEnvironment, name: str) -> BanditProblem:
+def problem_of(world: bandits.environments.AnyEnvironment, name: str) -> BanditProblem:
     """What an agent must know of an environment."""
     state = world.start(0)
     shapes = jax.eval_shape(lambda: world.context(state).x)
@@ -137,7 +137,7 @@ def replay_log(words: Replay) -> int:
     log = log.take(known)
     shared, own = features_of(log.contexts, log.rows, len(log.arms))
     x, per_action = _contexts(shared, own)
-    world = bandits.LoggedReplay(
+    world = bandits.environments.LoggedReplay(
         x,
         log.chosen,
         log.rewards,
@@ -148,7 +148,7 @@ def replay_log(words: Replay) -> int:
     )
     binary = bool(np.isin(log.rewards, (0.0, 1.0)).all())
     inputs = None if x is None else x.shape[-1]
-    design: bandits.ContextDesign = "actions" if per_action else "outputs"
+    design: bandits.environments.ContextDesign = "actions" if per_action else "outputs"
     ready = prepare(words.agent, BanditProblem(len(log.arms), inputs, binary, design), policy)
     note(f"agent: {ready.description}; policy: {type(ready.agent.policy).__name__}")
     report = bandits.play(
@@ -166,7 +166,7 @@ def _contexts(shared: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray | 
     return np.concatenate([rows, own], axis=2).astype(np.float32), True
 
 
-def _show(words: Replay, log: bandits.Log, report: bandits.Report, missing: int) -> None:
+def _show(words: Replay, log: bandits.Log, report: bandits.PlayReport, missing: int) -> None:
     kept = np.isfinite(report.rewards)
     counts = kept.sum(axis=1)
     if not counts.all():

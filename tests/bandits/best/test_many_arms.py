@@ -77,7 +77,7 @@ def test_thompson_chooses_arms_as_often_as_by_the_covariance(name: str) -> None:
 
 @pytest.mark.parametrize("policy", [bandits.Thompson(), bandits.UCB(1.0)])
 @pytest.mark.parametrize("several", [False, True])
-def test_nothing_of_all_pairs_of_arms_is_computed(policy: bandits.Policy, several: bool) -> None:
+def test_nothing_of_all_pairs_of_arms_is_computed(policy: bandits.policies.Policy, several: bool) -> None:
     one = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.5)))
     learner = credo.Experts([one, one]) if several else one
     agent = bandits.Agent(learner, 150, "actions", policy)

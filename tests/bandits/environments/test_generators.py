@@ -11,13 +11,13 @@ import pytest
 from tests.bandits.environments.worlds import run
 
 import credo
-from credo import bandits
+from credo.bandits import environments
 from credo.core.errors import CredoError
 
 N = 4000
 
 
-def seen(world: bandits.AnyEnvironment, arm: int = 0) -> Any:
+def seen(world: environments.AnyEnvironment, arm: int = 0) -> Any:
     return run(world, jax.random.key(1), jnp.full(N, arm))[1]
 
 
@@ -27,12 +27,12 @@ def near(sample: np.ndarray, mean: float) -> bool:
 
 
 def test_rewards_have_the_means_that_regret_is_counted_from() -> None:
-    worlds: list[bandits.AnyEnvironment] = [
-        bandits.BernoulliArms(chances=jnp.array([0.3, 0.8]), motion=bandits.Drift(0.01)),
-        bandits.GaussianArms(2, var=4.0, prior_mean=3.0, motion=bandits.Jumps(0.05)),
-        bandits.ContextualArms(2, 3, likelihood=credo.Bernoulli()),
-        bandits.Products(2, 3, likelihood=credo.Poisson(), prior_var=0.1),
-        bandits.Wheel(0.7, sd=0.5),
+    worlds: list[environments.AnyEnvironment] = [
+        environments.BernoulliArms(chances=jnp.array([0.3, 0.8]), motion=environments.Drifts(0.01)),
+        environments.GaussianArms(2, var=4.0, prior_mean=3.0, motion=environments.Jumps(0.05)),
+        environments.ContextualArms(2, 3, likelihood=credo.Bernoulli()),
+        environments.Products(2, 3, likelihood=credo.Poisson(), prior_var=0.1),
+        environments.Wheel(0.7, sd=0.5),
     ]
     for world in worlds:
         steps = seen(world, 1)
@@ -40,21 +40,26 @@ def test_rewards_have_the_means_that_regret_is_counted_from() -> None:
 
 
 def test_drift_walks_with_its_variance_and_chances_stay_between_0_and_1() -> None:
-    moves = np.diff(seen(bandits.GaussianArms(5, motion=bandits.Drift(0.04))).means, axis=0).ravel()
+    moves = np.diff(
+        seen(environments.GaussianArms(5, motion=environments.Drifts(0.04))).means, axis=0
+    ).ravel()
     assert near(moves**2, 0.04)
     assert near(moves[1:] * moves[:-1], 0.0)
-    chances = np.asarray(seen(bandits.BernoulliArms(5, motion=bandits.Drift(0.003))).means)
+    chances = np.asarray(seen(environments.BernoulliArms(5, motion=environments.Drifts(0.003))).means)
     assert chances.min() == 0 and chances.max() == 1
     inside = (chances > 0.3) & (chances < 0.7)
     assert near(np.diff(chances, axis=0)[inside[:-1]] ** 2, 0.003)
 
 
 def test_jumps_come_with_their_hazard_to_each_arm_or_to_all() -> None:
-    changed = np.diff(seen(bandits.BernoulliArms(4, motion=bandits.Jumps(0.1))).means, axis=0) != 0
+    changed = np.diff(seen(environments.BernoulliArms(4, motion=environments.Jumps(0.1))).means, axis=0) != 0
     assert near(changed.ravel(), 0.1)
     assert near(changed.all(axis=1), 0.1**4) or not changed.all(axis=1).any()
     together = (
-        np.diff(seen(bandits.GaussianArms(4, motion=bandits.Jumps(0.1, together=True))).means, axis=0) != 0
+        np.diff(
+            seen(environments.GaussianArms(4, motion=environments.Jumps(0.1, together=True))).means, axis=0
+        )
+        != 0
     )
     assert near(together[:, 0], 0.1)
     assert (together == together[:, :1]).all()
@@ -63,9 +68,9 @@ def test_jumps_come_with_their_hazard_to_each_arm_or_to_all() -> None:
 def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
     keys = jax.random.split(jax.random.key(5), N)
     worlds: list[Any] = [
-        bandits.ContextualArms(2, 3, prior_var=4.0),
-        bandits.Products(2, 3, prior_var=4.0),
-        bandits.GaussianArms(6, prior_var=4.0, prior_mean=-1.0),
+        environments.ContextualArms(2, 3, prior_var=4.0),
+        environments.Products(2, 3, prior_var=4.0),
+        environments.GaussianArms(6, prior_var=4.0, prior_mean=-1.0),
     ]
     for world in worlds:
         states = jax.vmap(world.start)(keys)
@@ -76,16 +81,16 @@ def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
 
 
 def test_contexts_are_drawn_by_their_law_and_products_are_replaced() -> None:
-    x = np.asarray(seen(bandits.ContextualArms(2, 3)).context.x)
+    x = np.asarray(seen(environments.ContextualArms(2, 3)).context.x)
     assert near(x.ravel(), 0.0) and near(x.ravel() ** 2, 1.0)
-    products = np.asarray(seen(bandits.Products(2, 3, turnover=0.25, law="sphere")).context.x)
+    products = np.asarray(seen(environments.Products(2, 3, turnover=0.25, law="sphere")).context.x)
     np.testing.assert_allclose(np.linalg.norm(products, axis=2), 1)
     assert near((np.diff(products, axis=0) != 0).all(axis=2).ravel(), 0.25)
 
 
 def test_the_wheel_has_its_regions_and_its_oracle() -> None:
     delta = 0.9
-    steps = seen(bandits.Wheel(delta))
+    steps = seen(environments.Wheel(delta))
     x, means = np.asarray(steps.context.x), np.asarray(steps.means)
     rim = (x**2).sum(axis=1) > delta**2
     assert near(rim, 1 - delta**2)
@@ -100,24 +105,42 @@ def test_the_wheel_has_its_regions_and_its_oracle() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: bandits.BernoulliArms(), "arms must be a whole number at least 1; got 0"),
-        (lambda: bandits.BernoulliArms(chances=np.array([0.5, 1.5])), r"chances must be in \[0, 1\]"),
-        (lambda: bandits.BernoulliArms(3, chances=np.array([0.5])), r"chances must have the shape \(3,\)"),
-        (lambda: bandits.GaussianArms(2, var=np.ones(3)), r"var must be a number or \(2,\).*\(3,\)"),
-        (lambda: bandits.GaussianArms(2, initial=np.ones((2, 1))), r"initial must have the shape \(2,\)"),
-        (lambda: bandits.Drift(-1.0), "var must be finite and at least 0; got -1.0"),
-        (lambda: bandits.Jumps(2.0), r"hazard must be in \[0, 1\]; got 2.0"),
-        (lambda: bandits.ContextualArms(law="cube"), "law must be one of normal, sphere; got 'cube'"),  # type: ignore[arg-type]
-        (lambda: bandits.ContextualArms(likelihood="normal"), "likelihood must be one of credo's"),  # type: ignore[arg-type]
-        (lambda: bandits.Products(likelihood=credo.Categorical(3)), "3 outputs; this one has 1"),
-        (lambda: bandits.BernoulliArms(2, motion="drift"), "motion must be Still"),  # type: ignore[arg-type]
-        (lambda: bandits.Wheel(1.5), r"delta must be in \[0, 1\]; got 1.5"),
-        (lambda: bandits.RewardUnit(bandits.Wheel(), 0.0), "divisor must be finite and above 0"),
-        (lambda: bandits.RewardUnit("wheel", 2.0), "environment must be an Environment"),  # type: ignore[arg-type]
-        (lambda: bandits.Intercept(bandits.BernoulliArms(2)), r"environment must have one vector \(d,\)"),
-        (lambda: bandits.ArmsByChance(bandits.Wheel(), present=6), "present must be a whole number in 1..5"),
-        (lambda: bandits.ArmsByPlan(bandits.Wheel(), np.ones((3, 2))), r"plan must have the shape \(T, 5\)"),
-        (lambda: bandits.ArmsByPlan(bandits.Wheel(), np.eye(6, 5)), "step 5 .counted from 0. has none"),
+        (lambda: environments.BernoulliArms(), "arms must be a whole number at least 1; got 0"),
+        (lambda: environments.BernoulliArms(chances=np.array([0.5, 1.5])), r"chances must be in \[0, 1\]"),
+        (
+            lambda: environments.BernoulliArms(3, chances=np.array([0.5])),
+            r"chances must have the shape \(3,\)",
+        ),
+        (lambda: environments.GaussianArms(2, var=np.ones(3)), r"var must be a number or \(2,\).*\(3,\)"),
+        (
+            lambda: environments.GaussianArms(2, initial=np.ones((2, 1))),
+            r"initial must have the shape \(2,\)",
+        ),
+        (lambda: environments.Drifts(-1.0), "var must be finite and at least 0; got -1.0"),
+        (lambda: environments.Jumps(2.0), r"hazard must be in \[0, 1\]; got 2.0"),
+        (lambda: environments.ContextualArms(law="cube"), "law must be one of normal, sphere; got 'cube'"),  # type: ignore[arg-type]
+        (lambda: environments.ContextualArms(likelihood="normal"), "likelihood must be one of credo's"),  # type: ignore[arg-type]
+        (lambda: environments.Products(likelihood=credo.Categorical(3)), "3 outputs; this one has 1"),
+        (lambda: environments.BernoulliArms(2, motion="drift"), "motion must be Still"),  # type: ignore[arg-type]
+        (lambda: environments.Wheel(1.5), r"delta must be in \[0, 1\]; got 1.5"),
+        (lambda: environments.RewardUnit(environments.Wheel(), 0.0), "divisor must be finite and above 0"),
+        (lambda: environments.RewardUnit("wheel", 2.0), "environment must be an Environment"),  # type: ignore[arg-type]
+        (
+            lambda: environments.Intercept(environments.BernoulliArms(2)),
+            r"environment must have one vector \(d,\)",
+        ),
+        (
+            lambda: environments.ArmsByChance(environments.Wheel(), present=6),
+            "present must be a whole number in 1..5",
+        ),
+        (
+            lambda: environments.ArmsByPlan(environments.Wheel(), np.ones((3, 2))),
+            r"plan must have the shape \(T, 5\)",
+        ),
+        (
+            lambda: environments.ArmsByPlan(environments.Wheel(), np.eye(6, 5)),
+            "step 5 .counted from 0. has none",
+        ),
     ],
 )
 def test_what_makes_no_world_is_refused(make: Any, sentence: str) -> None:

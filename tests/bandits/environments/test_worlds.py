@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.bandits.environments.worlds import STEPS, WORLDS, run, run_in_a_loop, runs
 
-from credo import bandits
+from credo.bandits import environments
 
 
 @pytest.mark.optimised
@@ -50,7 +50,9 @@ def test_all_arms_can_be_pulled_where_regret_is_measured(name: str) -> None:
 
 
 def test_arms_come_and_go_but_one_is_always_there() -> None:
-    world = bandits.ArmsByChance(bandits.BernoulliArms(chances=np.full(3, 0.5)), 0.2, 0.4, present=2)
+    world = environments.ArmsByChance(
+        environments.BernoulliArms(chances=np.full(3, 0.5)), 0.2, 0.4, present=2
+    )
     _, steps = run(world, jax.random.key(0), jnp.zeros(4000, int))
     allowed = np.asarray(steps.context.allowed)
     assert allowed[0].tolist() == [True, True, False]
@@ -72,11 +74,11 @@ def test_a_plan_is_followed_and_its_last_row_goes_on() -> None:
 
 
 def test_a_unit_changes_rewards_but_not_regret() -> None:
-    wheel, arms = bandits.Wheel(0.5), jnp.zeros(STEPS, int)
+    wheel, arms = environments.Wheel(0.5), jnp.zeros(STEPS, int)
     key = jax.random.key(0)
-    plain, divided = run(wheel, key, arms)[1], run(bandits.RewardUnit(wheel, 50.0), key, arms)[1]
+    plain, divided = run(wheel, key, arms)[1], run(environments.RewardUnit(wheel, 50.0), key, arms)[1]
     np.testing.assert_allclose(divided.reward * 50, plain.reward)
     np.testing.assert_allclose(divided.regret, plain.regret, atol=1e-12)
-    always = bandits.RewardUnit(wheel, 50.0).best_constant()
+    always = environments.RewardUnit(wheel, 50.0).best_constant()
     assert always is not None
     assert float(always.reward) == pytest.approx((0.75 * 50 + 3.25) / 4 / 50)

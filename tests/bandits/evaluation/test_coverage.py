@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import World, draw
 
-from credo.bandits import EstimatorName, Log, evaluate
+from credo.bandits import Log, evaluate_policy
+from credo.bandits.evaluation import EstimatorName
 
 RUNS, ROWS = 200, 600
 FEWEST = 181
@@ -40,7 +41,7 @@ def test_the_default_interval_is_as_wide_as_the_spread(kind: Kind, name: Estimat
     if (kind, name) == ("moving", "dr-adaptive"):
         pytest.skip("its rows count differently, which is for worlds that stay")
     rng = np.random.default_rng(0)
-    estimates = [evaluate(*_world(kind, rng), estimator=name) for _ in range(RUNS)]
+    estimates = [evaluate_policy(*_world(kind, rng), estimator=name) for _ in range(RUNS)]
     assert sum(one.low <= 1.0 <= one.high for one in estimates) >= FEWEST
     spread = np.std([one.value for one in estimates])
     width = np.mean([one.high - one.low for one in estimates]) / (2 * 1.96 * spread)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from tests.bandits.evaluation.worlds import MEANS, TARGET, VALUE, fixed_log
 
-from credo.bandits import ESTIMATORS, AgentPolicy, EstimatorName, Log, arm_values, compare, evaluate
+from credo.bandits import Log, evaluate_policy
+from credo.bandits.evaluation import ESTIMATORS, AgentPolicy, EstimatorName, arm_values, compare
 
 
 def _by_loop(log: Log, target: np.ndarray, q: np.ndarray, name: str, c: float) -> float:
@@ -51,7 +52,7 @@ def test_an_estimator_is_a_loop_over_rows(name: EstimatorName) -> None:
     q = np.random.default_rng(1).random((300, 3))
     models = name not in ("ips", "snips", "clipped")
     clip = 1.5 if name in ("clipped", "switch", "dr-ps", "dr-os", "switch-slope") else None
-    got = evaluate(log, target, estimator=name, model=q if models else None, clip=clip)
+    got = evaluate_policy(log, target, estimator=name, model=q if models else None, clip=clip)
     assert got.value == pytest.approx(_by_loop(log, target, q, name, 1.5), abs=1e-10)
     assert got.clip == clip
     w = target[np.arange(300), log.chosen] / log.propensities
@@ -66,13 +67,13 @@ def test_a_bound_that_the_log_chooses_leaves_the_interval_of_dr(name: EstimatorN
     for seed in range(5):
         log, target = fixed_log(300, seed)
         q = np.random.default_rng(1).random((300, 3))
-        got = evaluate(log, target, estimator=name, model=q)
-        whole = evaluate(log, target, estimator="dr", model=q)
+        got = evaluate_policy(log, target, estimator=name, model=q)
+        whole = evaluate_policy(log, target, estimator="dr", model=q)
         assert (got.low, got.high) == (min(whole.low, got.value), max(whole.high, got.value))
         if got.clip is None:
             assert got.value == whole.value
             continue
-        again = evaluate(log, target, estimator=name, model=q, clip=got.clip)
+        again = evaluate_policy(log, target, estimator=name, model=q, clip=got.clip)
         assert got.value == again.value
         others += (again.low, again.high) != (got.low, got.high)
     assert others > 0
@@ -88,7 +89,7 @@ def test_the_mean_over_all_logs_is_the_value(name: EstimatorName) -> None:
         p = pmfs[x, chosen]
         chance = np.prod(0.5 * p * np.where(won, MEANS[x, chosen], 1 - MEANS[x, chosen]))
         log = Log(("a", "b", "c"), chosen, won.astype(float), p, x.astype(float))
-        value += chance * evaluate(log, TARGET[x], estimator=name).value
+        value += chance * evaluate_policy(log, TARGET[x], estimator=name).value
     assert value == pytest.approx(VALUE, abs=1e-12)
 
 
@@ -100,7 +101,7 @@ def test_the_policy_of_the_log_is_worth_what_the_log_earned(seed: int, rows: int
     p = pmfs[np.arange(rows), chosen]
     log = Log(tuple(map(str, range(arms))), chosen, rng.normal(size=rows), p, None, pmfs)
     for name in ("ips", "snips", "clipped"):
-        estimate = evaluate(log, pmfs, estimator=name)
+        estimate = evaluate_policy(log, pmfs, estimator=name)
         assert estimate.value == pytest.approx(log.rewards.mean(), abs=1e-12)
         assert estimate.ess == pytest.approx(rows)
 
@@ -112,7 +113,7 @@ def test_self_normalised_values_move_with_the_units_of_the_reward(
     log, target = fixed_log(60, seed % 50)
     moved = Log(log.arms, log.chosen, shift + scale * log.rewards, log.propensities, log.contexts)
     for name in ("snips", "sn-dr", "dr", "direct"):
-        one, other = (evaluate(each, target, estimator=name, seed=seed).value for each in (log, moved))
+        one, other = (evaluate_policy(each, target, estimator=name, seed=seed).value for each in (log, moved))
         assert other == pytest.approx(shift + scale * one, abs=1e-8)
 
 
@@ -184,18 +185,20 @@ def test_kinds_of_policies_say_the_same() -> None:
         def decide(self, belief: Any, x: Any, key: Any, allowed: Any = None) -> Choice:
             return Choice(belief[x.astype(int)])
 
-    wanted = evaluate(log, target, estimator="ips")
-    assert evaluate(log, Chunks(), estimator="ips") == wanted
-    assert evaluate(log, AgentPolicy(Agent(), jnp.array(TARGET)), estimator="ips") == wanted
-    assert evaluate(log, lambda x, allowed: TARGET[int(x)], estimator="ips") == wanted
-    assert evaluate(log, "b", estimator="ips") == evaluate(log, [0.0, 1.0, 0.0], estimator="ips")
+    wanted = evaluate_policy(log, target, estimator="ips")
+    assert evaluate_policy(log, Chunks(), estimator="ips") == wanted
+    assert evaluate_policy(log, AgentPolicy(Agent(), jnp.array(TARGET)), estimator="ips") == wanted
+    assert evaluate_policy(log, lambda x, allowed: TARGET[int(x)], estimator="ips") == wanted
+    assert evaluate_policy(log, "b", estimator="ips") == evaluate_policy(
+        log, [0.0, 1.0, 0.0], estimator="ips"
+    )
 
 
 def test_a_comparison_holds_what_evaluate_says(tmp_path: Path) -> None:
     log, target = fixed_log(400, 5)
     table = compare(log, {"new": target, "b": "b"}, estimator=["snips", "dr"], seed=3)
-    assert table["new", "dr"] == evaluate(log, target, seed=3)
-    assert table["b", "snips"] == evaluate(log, "b", estimator="snips", seed=3)
+    assert table["new", "dr"] == evaluate_policy(log, target, seed=3)
+    assert table["b", "snips"] == evaluate_policy(log, "b", estimator="snips", seed=3)
     assert [row["policy"] for row in table.table()] == ["new", "new", "b", "b"]
     assert table.plot(tmp_path / "policies.png").read_bytes()[:4] == b"\x89PNG"
     assert str(table).splitlines()[-1].split()[:3] == ["the", "log", f"{log.rewards.mean():.4g}"]
@@ -205,13 +208,13 @@ def test_rewards_that_are_missing_are_left_out() -> None:
     log, target = fixed_log(100, 6)
     rewards = np.where(np.arange(100) < 40, np.nan, log.rewards)
     lost = Log(log.arms, log.chosen, rewards, log.propensities, log.contexts)
-    estimate = evaluate(lost, target, estimator="snips")
-    assert estimate.value == evaluate(log.take(slice(40, None)), target[40:], estimator="snips").value
+    estimate = evaluate_policy(lost, target, estimator="snips")
+    assert estimate.value == evaluate_policy(log.take(slice(40, None)), target[40:], estimator="snips").value
     assert estimate.rows == 60
     assert "40 of 100 decisions have no reward" in estimate.warnings[0]
 
 
 def test_the_bound_of_the_weights_is_the_root_of_the_rows() -> None:
     log, target = fixed_log(100, 7)
-    default = evaluate(log, target, estimator="clipped")
-    assert default.value == evaluate(log, target, estimator="clipped", clip=math.sqrt(100)).value
+    default = evaluate_policy(log, target, estimator="clipped")
+    assert default.value == evaluate_policy(log, target, estimator="clipped", clip=math.sqrt(100)).value

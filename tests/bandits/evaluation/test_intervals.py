@@ -11,7 +11,8 @@ import pytest
 from scipy.optimize import minimize
 from tests.bandits.evaluation.worlds import VALUE, World, fixed_log, learning_logs
 
-from credo.bandits import EstimatorName, IntervalName, Log, confidence_sequence, evaluate
+from credo.bandits import Log, evaluate_policy
+from credo.bandits.evaluation import EstimatorName, IntervalName, confidence_sequence
 from credo.bandits.evaluation.intervals import bernstein_interval, likelihood_interval
 
 RUNS = 200
@@ -30,12 +31,14 @@ def _logs(kind: str) -> list[World]:
 def test_asymptotic_intervals_cover_at_the_nominal_rate(
     interval: IntervalName, name: EstimatorName, kind: str
 ) -> None:
-    estimates = [evaluate(log, target, estimator=name, interval=interval) for log, target in _logs(kind)]
+    estimates = [
+        evaluate_policy(log, target, estimator=name, interval=interval) for log, target in _logs(kind)
+    ]
     hits = [estimate.low <= VALUE <= estimate.high for estimate in estimates]
     assert sum(hits) >= FEWEST
     widths = np.array([estimate.high - estimate.low for estimate in estimates])
     value: EstimatorName = "snips" if (interval, name) == ("likelihood", "ips") else name  # E[w] = 1 is used
-    spread = np.std([evaluate(log, target, estimator=value).value for log, target in _logs(kind)])
+    spread = np.std([evaluate_policy(log, target, estimator=value).value for log, target in _logs(kind)])
     assert widths.mean() == pytest.approx(2 * 1.96 * spread, rel=0.25)  # the spread of 200 is known to 5%
 
 
@@ -57,7 +60,9 @@ def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorNa
         pmfs = np.stack([1 - second, second], axis=1)
         arms = chosen.astype(int)
         log = Log(("a", "b"), arms, rewards, pmfs[np.arange(300), arms], pmfs=pmfs)
-        ends = [evaluate(log, "b", estimator=name, interval=each) for each in ("likelihood", "bootstrap")]
+        ends = [
+            evaluate_policy(log, "b", estimator=name, interval=each) for each in ("likelihood", "bootstrap")
+        ]
         hits += ends[0].low <= 0.4 <= ends[0].high
         bootstrap += ends[1].low <= 0.4 <= ends[1].high
     assert hits >= FEWEST and bootstrap < FEWEST
@@ -95,7 +100,7 @@ def test_the_likelihood_interval_is_the_best_of_distributions(weighed: bool) -> 
 @pytest.mark.parametrize("name", ["ips", "dr"])
 def test_intervals_for_any_distribution_cover_and_say_so(name: EstimatorName, interval: IntervalName) -> None:
     for log, target in _logs("fixed")[:50]:
-        estimate = evaluate(log, target, estimator=name, interval=interval, reward_range=(0.0, 1.0))
+        estimate = evaluate_policy(log, target, estimator=name, interval=interval, reward_range=(0.0, 1.0))
         assert 0.0 <= estimate.low <= VALUE <= estimate.high <= 1.0
         assert not [sentence for sentence in estimate.warnings if "interval" in sentence]
 
@@ -130,12 +135,12 @@ def test_many_rows_are_drawn_in_groups() -> None:
     rng = np.random.default_rng(0)
     chosen, rewards = rng.integers(0, 2, 40_000), rng.random(40_000)
     log = Log(("a", "b"), chosen, rewards, np.full(40_000, 0.5))
-    estimate = evaluate(log, "a", estimator="snips", interval="bootstrap")
+    estimate = evaluate_policy(log, "a", estimator="snips", interval="bootstrap")
     spread = rewards[chosen == 0].std() / np.sqrt((chosen == 0).sum())
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * spread, rel=0.1)  # of 1,000 draws
 
 
 def test_the_seed_decides_the_bootstrap() -> None:
     log, target = fixed_log(50, 0)
-    once, again, other = (evaluate(log, target, interval="bootstrap", seed=seed) for seed in (0, 0, 1))
+    once, again, other = (evaluate_policy(log, target, interval="bootstrap", seed=seed) for seed in (0, 0, 1))
     assert once == again and once != other

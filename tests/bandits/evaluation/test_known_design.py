@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import draw
 
-from credo.bandits import Log, evaluate
+from credo.bandits import Log, evaluate_policy
 from credo.bandits.evaluation.intervals import memory_factor
 from credo.bandits.evaluation.known_design import EXPECTED, PRIOR, design_factor
 from credo.bandits.evaluation.row_weights import row_weights
@@ -56,7 +56,7 @@ def test_a_weight_that_was_never_seen_widens_the_interval() -> None:
     rewards = (rng.random(1000) < 0.5).astype(float)
     log = Log(("a", "b"), np.zeros(1000, int), rewards, np.full(1000, 0.999), pmfs=pmfs)
     bare = Log(log.arms, log.chosen, rewards, log.propensities)
-    known, unknown = (evaluate(each, [0.8, 0.2], estimator="ips") for each in (log, bare))
+    known, unknown = (evaluate_policy(each, [0.8, 0.2], estimator="ips") for each in (log, bare))
     assert known.value == unknown.value
     assert known.high - known.low > 1.5 * (unknown.high - unknown.low)
 

@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import fixed_log
 
-from credo.bandits import (
-    EstimatorName,
-    IntervalName,
-    Log,
-    arm_values,
-    evaluate,
-    evaluate_over_time,
-    log_support,
-)
+from credo.bandits import Log, evaluate_policy
+from credo.bandits.evaluation import EstimatorName, IntervalName, arm_values, evaluate_over_time, log_support
 
 
 @pytest.mark.parametrize("interval", ["likelihood", "bernstein"])
@@ -28,12 +21,12 @@ def test_a_part_is_evaluated_on_its_rows(name: EstimatorName, interval: Interval
     known = np.flatnonzero(np.isfinite(rewards))
     values = arm_values(log.take(known))
     course = evaluate_over_time(log, target, parts=3, estimator=name, interval=interval)
-    assert course.whole == evaluate(log, target, estimator=name, interval=interval)
+    assert course.whole == evaluate_policy(log, target, estimator=name, interval=interval)
     assert [(part.first, part.last) for part in course.parts] == [(0, 40), (40, 80), (80, 120)]
     for part in course.parts:
         here = known[part.first : part.last]
         rows, model = log.take(here), values[part.first : part.last]
-        want = evaluate(
+        want = evaluate_policy(
             rows,
             target[here],
             estimator=name,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import fixed_log
 
-from credo.bandits import Log, compare, evaluate, evaluate_over_time
+from credo.bandits import Log, evaluate_policy
+from credo.bandits.evaluation import compare, evaluate_over_time
 from credo.core.errors import CredoError
 
 WORLD = fixed_log(200, 0)
@@ -45,7 +46,7 @@ BARE = fixed_log(200, 0, all_pmfs=False)
 )
 def test_a_request_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(CredoError, match=message):
-        evaluate(**{"log": WORLD.log, "policy": WORLD.target, **change})
+        evaluate_policy(**{"log": WORLD.log, "policy": WORLD.target, **change})
 
 
 @pytest.mark.parametrize(
@@ -70,26 +71,26 @@ def test_an_empty_comparison_is_refused() -> None:
 def test_a_log_that_shares_no_choice_says_nothing() -> None:
     log = Log(("a", "b"), np.zeros(9, int), np.arange(9.0), np.full(9, 0.5))
     with pytest.raises(CredoError, match="it never does, so the log says nothing about it"):
-        evaluate(log, "b")
+        evaluate_policy(log, "b")
 
 
 def test_a_log_without_rewards_says_nothing() -> None:
     log = Log(("a", "b"), np.zeros(9, int), np.full(9, np.nan), np.full(9, 0.5))
     with pytest.raises(CredoError, match="must have two or more rows with rewards; it has 0 among 9"):
-        evaluate(log, "a")
+        evaluate_policy(log, "a")
 
 
 def test_an_arm_that_was_not_allowed_is_not_chosen_for_ever() -> None:
     allowed = np.array([[True, False]] * 3 + [[True, True]] * 3)
     log = Log(("a", "b"), np.zeros(6, int), np.ones(6), np.full(6, 0.5), allowed=allowed)
     with pytest.raises(CredoError, match="'b' is not allowed in 3 of 6 rows"):
-        evaluate(log, "b")
+        evaluate_policy(log, "b")
     with pytest.raises(CredoError, match="policy must be 0 for arms that are not allowed; in 3 of 6 rows"):
-        evaluate(log, [0.5, 0.5])
+        evaluate_policy(log, [0.5, 0.5])
 
 
 def _warnings(log: Log, policy: Any, **settings: Any) -> str:
-    return " | ".join(evaluate(log, policy, **settings).warnings)
+    return " | ".join(evaluate_policy(log, policy, **settings).warnings)
 
 
 def test_wrong_propensities_are_noticed() -> None:
@@ -105,7 +106,7 @@ def test_wrong_propensities_are_noticed() -> None:
     ones = Log(("a", "b"), chosen, log.rewards, np.ones(200))
     assert "every propensity is 1" in _warnings(ones, "a", estimator="ips")
     for log, target in (fixed_log(400, 0), fixed_log(400, 0, all_pmfs=False)):
-        assert not evaluate(log, target).warnings
+        assert not evaluate_policy(log, target).warnings
 
 
 def test_what_weakens_an_estimate_is_said() -> None:

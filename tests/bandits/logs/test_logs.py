@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credo.bandits import Log, LogFormat
+from credo.bandits import Log
+from credo.bandits.logs import LogFormat
 from credo.core.errors import CredoError, DataError
 
 CONTEXTS: dict[str, Any] = {

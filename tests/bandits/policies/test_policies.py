@@ -12,8 +12,8 @@ import scipy.optimize
 import scipy.stats
 
 import credo
-from credo.bandits import (
-    UCB,
+from credo.bandits import UCB, Thompson
+from credo.bandits.policies import (
     BayesUCB,
     Boltzmann,
     EpsilonGreedy,
@@ -23,7 +23,6 @@ from credo.bandits import (
     InformationDirected,
     Policy,
     SquareCB,
-    Thompson,
     TopTwo,
     Uniform,
 )

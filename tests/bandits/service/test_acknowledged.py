@@ -46,7 +46,7 @@ def test_a_decision_that_a_load_has_lost_is_unknown_and_its_id_is_not_given_agai
 def test_a_log_that_a_saved_bandit_began_brings_back_what_came_after(tmp_path: pathlib.Path) -> None:
     saved, log = coins().save(tmp_path / "b.credo"), tmp_path / "log.jsonl"
     log.write_text(json.dumps({"kind": "begin", "of": "another", "epoch": "x"}) + "\n")
-    said: list[bandits.Decision] = []
+    said: list[bandits.ArmDecision] = []
     for start in range(3):
         bandit = bandits.Bandit.load(saved, log=log)
         assert bandit.counts.learned == bandit.counts.decisions == len(said) == 2 * start

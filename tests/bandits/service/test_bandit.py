@@ -15,6 +15,7 @@ from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, 
 
 import credo
 from credo import bandits
+from credo.bandits import service
 from credo.bandits.service.explaining import _reason, _share
 
 
@@ -68,7 +69,7 @@ def test_an_id_has_one_decision_and_one_reward() -> None:
     assert own == ["0-1", "0-2", "0-3"]
     taken = bandit.decide(id="0-5")
     assert bandit.decide().id != taken.id
-    assert bandit.counts == bandits.Counts(
+    assert bandit.counts == service.Counts(
         decisions=6, pending=5, learned=1, duplicate=1, conflict=1, unknown=2
     )
 
@@ -109,7 +110,7 @@ def test_batches_are_loops() -> None:
     values = xs[:, 0].tolist()
     statuses = [one.reward(id, value) for id, value in zip(names, values, strict=True)]
     assert other.reward_batch(names, values) == statuses
-    assert statuses.count(bandits.RewardStatus.DUPLICATE) == 1
+    assert statuses.count(service.RewardStatus.DUPLICATE) == 1
     assert _same(one.belief, other.belief) and one.counts == other.counts
     assert one.decide(XS[20]) == other.decide(XS[20])
     assert other.decide_batch([]) == [] and other.reward_batch([], []) == []
@@ -124,7 +125,7 @@ def test_refused_batches_change_nothing() -> None:
     with pytest.raises(credo.CredoError, match="must have a number for 'age', as before"):
         bandit.decide_batch([{"age": 1.0, "b": 1.0}, {"c": "red", "age": "old"}])
     assert _same(bandit.belief, before) and bandit.features == names
-    assert bandit.counts == bandits.Counts(decisions=1, pending=1)
+    assert bandit.counts == service.Counts(decisions=1, pending=1)
     assert bandit.decide({"age": 3.0}).id == "0-1"
 
 
@@ -243,7 +244,7 @@ def test_readers_never_see_half_a_belief() -> None:
         means[step] = alone.decide().mean
         alone.reward(id, step % 2)
     means[count] = alone.decide().mean
-    seen: list[bandits.Decision] = []
+    seen: list[bandits.ArmDecision] = []
     errors: list[Exception] = []
     stop = threading.Event()
 

@@ -32,7 +32,7 @@ def experts(arms: int, units: bool = True, dynamics: Dynamics | None = None) -> 
     """The default agent with a linear model in place of its waves."""
     net, noise = credo.Linear(), credo.Normal(0.1)
     learner = credo.extended_kalman(credo.Model(net, noise), dynamics=dynamics or Static())
-    both = credo.Experts([bandits.ArmsDesign(learner, arms)] * 2, switching=1e-3)
+    both = credo.Experts([bandits.designs.ArmsDesign(learner, arms)] * 2, switching=1e-3)
     policy = bandits.UCB(0.7)
     agent = bandits.Agent(both, arms, "pairs", policy, "online", units="online" if units else None)
     start = net.init(0, (INPUTS,))
@@ -52,7 +52,7 @@ def service(kind: str = "experts", **options: Any) -> bandits.Bandit:
     return bandits.Bandit(apart(3), params=credo.Linear().init(0, (INPUTS,)), **options)
 
 
-def teach(bandit: bandits.Bandit, steps: range) -> list[bandits.Decision]:
+def teach(bandit: bandits.Bandit, steps: range) -> list[bandits.ArmDecision]:
     """Decide and learn."""
     decisions = []
     for step in steps:

@@ -18,6 +18,7 @@ from tests.bandits.service.worlds import LINE, LINEAR, XS, Clock, coins, linear
 
 import credo
 from credo import bandits
+from credo.bandits import service
 
 
 def _copies(bandit: bandits.Bandit, folder: pathlib.Path, **options: Any) -> list[bandits.Bandit]:
@@ -39,7 +40,7 @@ def test_a_choice_made_elsewhere_is_learned_as_an_update_of_the_agent(tmp_path: 
     for left, right in zip(jax.tree.leaves(bandit.belief), jax.tree.leaves(belief), strict=True):
         np.testing.assert_array_equal(left, right)
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert kinds == ["observed", "reward"] * 4 and bandit.counts == bandits.Counts(observed=4, learned=4)
+    assert kinds == ["observed", "reward"] * 4 and bandit.counts == service.Counts(observed=4, learned=4)
     said = bandit.explain("0-0")
     assert said.reason == "'blue' was chosen elsewhere, with the probability 0.1."
     assert said.decision.propensity == 0.1 and said.decision.pmf == {"red": 0.9, "blue": 0.1}
@@ -162,7 +163,7 @@ def test_rewards_outside_the_range_are_refused_with_the_parts_before_them(tmp_pa
     for act, words in refused:
         with pytest.raises(credo.CredoError, match=words):
             act()
-    assert bandit.counts == bandits.Counts(decisions=2, pending=2)
+    assert bandit.counts == service.Counts(decisions=2, pending=2)
     assert bandit.reward(ids[0], 0.75, part="a") == "added"
     loaded = bandits.Bandit.load(bandit.save(tmp_path / "b.credo"))
     for one in (bandit, loaded, bandit.fork(5)):

@@ -44,7 +44,7 @@ class BanditMachine(RuleBasedStateMachine):
         self.window: list[dict[str, Any]] = []
         self.gone: list[str] = []
         self.ids: list[str] = []
-        self.counts = dict.fromkeys(bandits.Counts._fields, 0)
+        self.counts = dict.fromkeys(bandits.service.Counts._fields, 0)
         self.version = 0
 
     def learn(self, slot: int, value: float) -> None:
@@ -203,7 +203,7 @@ class BanditMachine(RuleBasedStateMachine):
         if not hasattr(self, "bandit"):
             return
         pending = sum(one["status"] is None for one in self.window)
-        assert self.bandit.counts == bandits.Counts(**{**self.counts, "pending": pending})
+        assert self.bandit.counts == bandits.service.Counts(**{**self.counts, "pending": pending})
         assert self.bandit.version == self.version
         assert self.bandit.arms == tuple(name for name in self.slots if name is not None)
         assert self.bandit.forbidden == self.forbidden

@@ -27,7 +27,7 @@ class Clock:
         return self.time
 
 
-def nameless(decision: bandits.Decision) -> bandits.Decision:
+def nameless(decision: bandits.ArmDecision) -> bandits.ArmDecision:
     """A decision without its id, which has a random part where nobody knows what was decided before."""
     return decision._replace(id="")
 

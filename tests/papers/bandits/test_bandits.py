@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo.bandits import UCB, Thompson, Wheel
+from credo.bandits import UCB, Thompson
+from credo.bandits.environments import Wheel
 from credo.plots import figures
 from credo_papers.bandits import bandit_agents as agents
 from credo_papers.bandits import (
@@ -86,7 +87,7 @@ def test_reward_against_memory_has_a_curve_for_each_way_of_keeping_the_past(
     sizes = tuple(functools.partial(build, size) for size in (1, 3, 10))
     monkeypatch.setattr(bandit_memory, "FAMILIES", {"rank": sizes})
     monkeypatch.setattr(bandit_memory, "STEPS", {"quick": 20})
-    monkeypatch.setattr(bandit_memory, "load", lambda name: Wheel(delta=0.5))
+    monkeypatch.setattr(bandit_memory, "load_environment", lambda name: Wheel(delta=0.5))
     outcome = bandit_memory.run("quick", 0, silent)
     assert [row.quantity for row in outcome.rows] == ["reward, statlog: rank 1", "reward, statlog: rank 10"]
     with figures.style():

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 import credo
-from credo.bandits import UCB, Agent, Policy, Thompson, Uniform, default_agent
+from credo.bandits import UCB, Agent, Thompson, default_agent
+from credo.bandits.policies import Policy, Uniform
 from credo.core.types import Array, PyTree
 from credo.covariances import LowRank
 from credo.models import MLP, Linear, RandomFeatures

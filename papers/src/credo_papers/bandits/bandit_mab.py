@@ -17,18 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.bandits import (
-    UCB,
-    Agent,
-    BayesUCB,
-    BernoulliArms,
-    EpsilonGreedy,
-    Policy,
-    Products,
-    Report,
-    Thompson,
-    play,
-)
+from credo.bandits import UCB, Agent, PlayReport, Thompson, play
+from credo.bandits.environments import BernoulliArms, Products
+from credo.bandits.policies import BayesUCB, EpsilonGreedy, Policy
 from credo_papers.bandits.bandit_mab_figure import draw
 from credo_papers.engine.cell_folder import Cells
 from credo_papers.engine.experiment import Outcome, Size
@@ -163,7 +154,7 @@ def _spread(totals: np.ndarray) -> str:
     return f"sd {totals.std(ddof=1):.0f}, worst {totals.max():.0f}"
 
 
-def _posteriors(report: Report) -> np.ndarray:
+def _posteriors(report: PlayReport) -> np.ndarray:
     """The Beta posteriors in the first run, after the steps of `SHOWN` and at the end (n, K, 2)."""
     arms, rewards = report.arms[0], report.rewards[0]
     pulled = arms[:, None] == np.arange(len(CHANCES))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from credo.bandits import EpsilonGreedy, Thompson, load
+from credo.bandits import Thompson, load_environment
+from credo.bandits.policies import EpsilonGreedy
 from credo_papers import baselines
 from credo_papers.bandits.bandit_agents import Build, Player, network
 from credo_papers.bandits.bandit_contest import Contest, Contestant, Peer, contest
@@ -107,7 +108,10 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
             contestants.append(Contestant(f"{family} {amount}", player, {"statlog": peer} if peer else {}))
     plan = Contest(
         title="What a network keeps of the past",
-        worlds={name: load(name, limit=5000) if name == "mnist" else load(name) for name in WORLDS[size]},
+        worlds={
+            name: load_environment(name, limit=5000) if name == "mnist" else load_environment(name)
+            for name in WORLDS[size]
+        },
         contestants=contestants,
         steps=steps,
         seeds=RUNS[size],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from credo.bandits import load
+from credo.bandits import load_environment
 from credo_papers.bandits import bandit_agents as agents
 from credo_papers.bandits.bandit_contest import Contest, Contestant, Peer, contest
 from credo_papers.engine.cell_folder import Cells
@@ -46,7 +46,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     world, full = f"{steps:,} digits", size == "full"
     plan = Contest(
         title=f"MNIST by bandit feedback: {world} of 784 pixels",
-        worlds={world: load("mnist", limit=5000)},
+        worlds={world: load_environment("mnist", limit=5000)},
         contestants=[
             Contestant(label, build, {world: peer} if full else {}) for label, build, peer in CONTESTANTS
         ],

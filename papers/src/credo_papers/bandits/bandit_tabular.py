@@ -6,7 +6,7 @@ standardised by running moments. A reward is 1 for the right class and 0 otherwi
 
 from __future__ import annotations
 
-from credo.bandits import load
+from credo.bandits import load_environment
 from credo_papers.bandits import bandit_agents as agents
 from credo_papers.bandits.bandit_contest import Contest, Contestant, Peer, contest
 from credo_papers.engine.cell_folder import Cells
@@ -77,7 +77,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     players = [player for player in CONTESTANTS if size == "full" or player.label in QUICK]
     plan = Contest(
         title="Classes by bandit feedback: regret of 5,000 decisions from a cold start",
-        worlds={name: load(name) for name in WORLDS[size]},
+        worlds={name: load_environment(name) for name in WORLDS[size]},
         contestants=players,
         steps=STEPS,
         seeds=RUNS[size],

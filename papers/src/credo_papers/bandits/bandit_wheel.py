@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from credo.bandits import RewardUnit, Wheel
+from credo.bandits.environments import RewardUnit, Wheel
 from credo_papers.bandits import bandit_agents as agents
 from credo_papers.bandits.bandit_contest import Contest, Contestant, Peer, contest
 from credo_papers.engine.cell_folder import Cells

@@ -12,6 +12,7 @@ import numpy as np
 
 import credo
 from credo import bandits
+from credo.bandits import optimize
 from credo.core.types import Array
 from credo_papers.bandits.bayesopt_ackley_plan import (
     BANK_FEATURES,
@@ -96,11 +97,11 @@ def _elu_network(key: Array) -> tuple[Any, Any]:
     return learner, learner.init(params, var=net.prior_var(params, 10.0))
 
 
-def _search(method: Method, key: Array) -> tuple[bandits.Search, bandits.Trials]:
+def _search(method: Method, key: Array) -> tuple[optimize.Search, optimize.Trials]:
     """A search and its first trials."""
     first, second = jax.random.split(key)
     learner, prior = _learner(method.learner, first)
-    search = bandits.Search(learner, prior, SPACE, policy=method.policy, initial=INITIAL)
+    search = optimize.Search(learner, prior, SPACE, acquisition=method.policy, initial=INITIAL)
     return search, search.start(second, EVALUATIONS)
 
 
@@ -119,7 +120,7 @@ def play(method: Method, keys: Array) -> tuple[Array, Array]:
     def one(key: Array) -> tuple[Array, Array]:
         search, trials = _search(method, key)
 
-        def trial(trials: bandits.Trials, _: None) -> tuple[bandits.Trials, tuple[Array, Array]]:
+        def trial(trials: optimize.Trials, _: None) -> tuple[optimize.Trials, tuple[Array, Array]]:
             trials, row = search.ask(trials)
             value = ackley(SPACE.values(row)[0])
             return search.tell(trials, row, value), (row[0], value)

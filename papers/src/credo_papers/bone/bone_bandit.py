@@ -3,9 +3,9 @@
 Every arm has a learner of its own. Time passes for all of them in every step, since the world does not wait
 for a pull; the one that is pulled learns. The agents are those of `credo.bandits`: they choose by UCB, whose
 width is tuned, or by Thompson sampling. A world is a table of the rewards that all arms would have given
-(`bandits.KnownRewards`), so that all agents play in the same ones. Regret is counted against the chances (the
-pseudo-regret: the chance of the best arm less that of the pulled one) and, as published, against the best
-reward that happened to be there.
+(`environments.KnownRewards`), so that all agents play in the same ones. Regret is counted against the
+chances (the pseudo-regret: the chance of the best arm less that of the pulled one) and, as published, against
+the best reward that happened to be there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from credo.bandits import KnownRewards, play
+from credo.bandits import play
+from credo.bandits.environments import KnownRewards
 from credo_papers.bone.bone_bandit_figure import draw
 from credo_papers.bone.bone_bandit_learner import agent_of, prior_of
 from credo_papers.bone.bone_bandit_plan import METHODS, SIZES

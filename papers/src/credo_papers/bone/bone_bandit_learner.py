@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 import credo
-from credo.bandits import UCB, Agent, Policy, Thompson
+from credo.bandits import UCB, Agent, Thompson
+from credo.bandits.policies import Policy
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.covariances import Diagonal

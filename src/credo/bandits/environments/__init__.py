@@ -13,12 +13,12 @@ from credo.bandits.environments.base import (
     arm_key,
     every_arm,
 )
-from credo.bandits.environments.catalogue import AnyEnvironment, environment_names, load
+from credo.bandits.environments.catalogue import AnyEnvironment, environment_names, load_environment
 from credo.bandits.environments.changing import ArmsByChance, ArmsByPlan, MaskedState
 from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
 from credo.bandits.environments.contextual import ContextualArms, ContextualState, Products, ProductsState
 from credo.bandits.environments.logged import LogColumns, LoggedReplay
-from credo.bandits.environments.motion import Drift, Jumps, Motion, Still
+from credo.bandits.environments.motion import Drifts, Jumps, Motion, Still
 from credo.bandits.environments.rows import Classification, KnownRewards, RowsState
 from credo.bandits.environments.wheel import Wheel
 from credo.bandits.environments.wrapped import Intercept, RewardUnit
@@ -34,7 +34,7 @@ __all__ = [
     "ContextDesign",
     "ContextualArms",
     "ContextualState",
-    "Drift",
+    "Drifts",
     "Environment",
     "GaussianArms",
     "Intercept",
@@ -53,5 +53,5 @@ __all__ = [
     "arm_key",
     "environment_names",
     "every_arm",
-    "load",
+    "load_environment",
 ]

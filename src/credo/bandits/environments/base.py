@@ -50,7 +50,7 @@ class ConstantArm:
 
     Example:
         >>> import credo
-        >>> always = credo.bandits.Wheel(delta=0.95).best_constant()
+        >>> always = credo.bandits.environments.Wheel(delta=0.95).best_constant()
         >>> int(always.arm), round(float(always.reward), 4)
         (0, 2.1944)
     """

@@ -14,7 +14,7 @@ from credo import datasets
 from credo.bandits.environments.base import Environment
 from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
 from credo.bandits.environments.contextual import ContextualArms, Products
-from credo.bandits.environments.motion import Drift, Jumps
+from credo.bandits.environments.motion import Drifts, Jumps
 from credo.bandits.environments.rows import Classification, KnownRewards
 from credo.bandits.environments.wheel import Wheel
 from credo.bandits.environments.wrapped import Intercept, RewardUnit
@@ -22,12 +22,12 @@ from credo.core.errors import CredoError, DataError, suggest
 from credo.core.types import ArrayLike
 from credo.likelihoods import Bernoulli
 
-__all__ = ["AnyEnvironment", "environment_names", "load"]
+__all__ = ["AnyEnvironment", "environment_names", "load_environment"]
 
 AnyEnvironment: TypeAlias = Environment[Any]
 """An environment with any state."""
 
-_DRIFT, _JUMPS = Drift(0.003), Jumps(0.005)
+_DRIFT, _JUMPS = Drifts(0.003), Jumps(0.005)
 
 # For each generator: one line about it, and the class with the arguments that differ from its own.
 _GENERATORS: dict[str, tuple[str, Callable[..., AnyEnvironment]]] = {
@@ -71,13 +71,13 @@ _GENERATORS: dict[str, tuple[str, Callable[..., AnyEnvironment]]] = {
 }
 
 
-def load(
+def load_environment(
     name: str, *, intercept: bool = False, divisor: ArrayLike | None = None, **options: object
 ) -> AnyEnvironment:
     """Load an environment by its name.
 
-    A generator takes the arguments of its class: `load("wheel", delta=0.99)`. A data set takes `limit`,
-    `data_dir` and `allow_download` as `credo.datasets.load` does, `shuffle` and `noise_var` as
+    A generator takes the arguments of its class: `load_environment("wheel", delta=0.99)`. A data set takes
+    `limit`, `data_dir` and `allow_download` as `credo.datasets.load` does, `shuffle` and `noise_var` as
     `Classification` does, and `flat`, which lays images out as vectors unless it is False. All rows of a data
     set are used, and a regression has no arms.
 
@@ -95,7 +95,7 @@ def load(
         CredoError: an option is unknown, or its value is not allowed.
 
     Example:
-        >>> world = load("digits", limit=500)
+        >>> world = load_environment("digits", limit=500)
         >>> world.arms, world.steps
         (10, 500)
     """

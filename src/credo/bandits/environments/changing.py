@@ -87,7 +87,7 @@ class ArmsByChance(_Masked[S], Generic[S]):
 
     Example:
         >>> import credo
-        >>> world = ArmsByChance(credo.bandits.BernoulliArms(4), present=2)
+        >>> world = ArmsByChance(credo.bandits.environments.BernoulliArms(4), present=2)
         >>> world.context(world.start(0)).allowed
         Array([ True,  True, False, False], dtype=bool)
     """
@@ -130,8 +130,8 @@ class ArmsByPlan(_Masked[S], Generic[S]):
         CredoError: `plan` has another number of arms, or a step without any.
 
     Example:
-        >>> import credo
-        >>> world = ArmsByPlan(credo.bandits.BernoulliArms(2), np.array([[True, False], [True, True]]))
+        >>> from credo.bandits import environments
+        >>> world = ArmsByPlan(environments.BernoulliArms(2), np.array([[True, False], [True, True]]))
         >>> state = world.start(0)
         >>> world.context(state).allowed, world.context(world.advance(state, 0, 0)).allowed
         (Array([ True, False], dtype=bool), Array([ True,  True], dtype=bool))

@@ -14,7 +14,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 
-__all__ = ["Drift", "Jumps", "Motion", "Still", "require_motion"]
+__all__ = ["Drifts", "Jumps", "Motion", "Still", "require_motion"]
 
 
 class Motion(ABC):
@@ -27,7 +27,7 @@ class Motion(ABC):
         ...     factor: float
         ...     def move(self, values, draw, key):
         ...         return self.factor * values
-        >>> world = credo.bandits.BernoulliArms(chances=[0.8, 0.4], motion=Decline(0.5))
+        >>> world = credo.bandits.environments.BernoulliArms(chances=[0.8, 0.4], motion=Decline(0.5))
         >>> world.advance(world.start(0), 0, 0)
         Array([0.4, 0.2], dtype=float32)
     """
@@ -61,7 +61,7 @@ class Still(Motion):
 
 
 @record
-class Drift(Motion):
+class Drifts(Motion):
     """A random walk: every number moves by N(0, var) in every step.
 
     Chances are cut off at 0 and 1 by the environment.
@@ -73,7 +73,7 @@ class Drift(Motion):
         CredoError: `var` is below 0 or not finite.
 
     Example:
-        >>> walk = Drift(0.04).move(jnp.zeros(10_000), None, jax.random.key(0))
+        >>> walk = Drifts(0.04).move(jnp.zeros(10_000), None, jax.random.key(0))
         >>> bool(abs(walk.var() - 0.04) < 0.002)
         True
     """
@@ -122,6 +122,6 @@ def require_motion(motion: object) -> None:
     """Refuse what is no motion, as a `CredoError`."""
     if not isinstance(motion, Motion):
         raise CredoError(
-            f"motion must be Still(), Drift(var), Jumps(hazard) or another Motion; got {motion!r}.",
+            f"motion must be Still(), Drifts(var), Jumps(hazard) or another Motion; got {motion!r}.",
             field="motion",
         )

@@ -89,7 +89,7 @@ class Intercept(_SameState[S], Generic[S]):
 
     Example:
         >>> import credo
-        >>> world = Intercept(credo.bandits.Wheel())
+        >>> world = Intercept(credo.bandits.environments.Wheel())
         >>> world.context(jnp.array([0.5, 0.25])).x
         Array([0.5 , 0.25, 1.  ], dtype=float32)
     """
@@ -135,7 +135,7 @@ class RewardUnit(_SameState[S], Generic[S]):
 
     Example:
         >>> import credo
-        >>> world = RewardUnit(credo.bandits.Wheel(), 50.0)
+        >>> world = RewardUnit(credo.bandits.environments.Wheel(), 50.0)
         >>> state = jnp.array([0.7, 0.7])
         >>> print(world.means(state)[0], world.regret(state, 4))
         1.0 48.8

@@ -3,7 +3,7 @@
 from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_sequence
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
 from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, EstimatorName
-from credo.bandits.evaluation.evaluate_policy import compare, evaluate
+from credo.bandits.evaluation.evaluate_policy import compare, evaluate_policy
 from credo.bandits.evaluation.log_support import Support, log_support
 from credo.bandits.evaluation.over_time import Course, Part, evaluate_over_time
 from credo.bandits.evaluation.regression import arm_values
@@ -29,8 +29,8 @@ __all__ = [
     "arm_values",
     "compare",
     "confidence_sequence",
-    "evaluate",
     "evaluate_over_time",
+    "evaluate_policy",
     "log_support",
     "target_pmfs",
 ]

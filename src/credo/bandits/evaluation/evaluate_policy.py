@@ -40,10 +40,10 @@ from credo.bandits.evaluation.weighed_rows import (
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_choice
 
-__all__ = ["compare", "evaluate"]
+__all__ = ["compare", "evaluate_policy"]
 
 
-def evaluate(
+def evaluate_policy(
     log: Log,
     policy: Target,
     *,
@@ -104,7 +104,7 @@ def evaluate(
         >>> chosen = rng.integers(0, 2, 1000)
         >>> rewards = (rng.random(1000) < np.array([0.2, 0.6])[chosen]).astype(float)
         >>> log = Log(("red", "blue"), chosen, rewards, np.full(1000, 0.5))
-        >>> estimate = evaluate(log, "blue")
+        >>> estimate = evaluate_policy(log, "blue")
         >>> estimate.low < 0.6 < estimate.high
         True
     """
@@ -241,16 +241,16 @@ def compare(
     """Evaluate several policies, each by one or more estimators; the direct model is fitted once.
 
     Arguments:
-        log, model, interval, level, reward_range, seed: see `evaluate`.
+        log, model, interval, level, reward_range, seed: see `evaluate_policy`.
         policies: each with its name.
         estimator: one or several.
-        clip: see `evaluate`; it goes to the estimators that weigh.
+        clip: see `evaluate_policy`; it goes to the estimators that weigh.
 
     Returns:
         The estimates, which print as a table.
 
     Raises:
-        CredoError, DataError: as `evaluate`.
+        CredoError, DataError: as `evaluate_policy`.
 
     Example:
         >>> log = Log(("a", "b"), np.arange(100) % 2, np.arange(100) % 2 * 1.0, np.full(100, 0.5))
@@ -272,7 +272,7 @@ def compare(
                 weighed = weigh_rows(log, pmfs)
                 values = np.zeros(pmfs.shape)
                 values[weighed.mask] = reward_values(weighed, None, before=interval == "sequence", seed=seed)
-            estimates[policy_name, name] = evaluate(
+            estimates[policy_name, name] = evaluate_policy(
                 log,
                 pmfs,
                 estimator=name,

@@ -10,7 +10,7 @@ import numpy as np
 
 from credo.bandits.evaluation.estimate import Estimate, IntervalName
 from credo.bandits.evaluation.estimator_kinds import KINDS, EstimatorName
-from credo.bandits.evaluation.evaluate_policy import evaluate
+from credo.bandits.evaluation.evaluate_policy import evaluate_policy
 from credo.bandits.evaluation.log_support import Support, support_of
 from credo.bandits.evaluation.target_policies import Target
 from credo.bandits.evaluation.weighed_rows import DirectModel, reward_values, weigh_rows
@@ -188,24 +188,24 @@ def evaluate_over_time(
 ) -> Course:
     """Estimate the value of a policy in each of some parts of a log, in the order of its rows.
 
-    Each part has as many rows as the others, but for one. Its value is `evaluate` on its rows alone; a direct
-    model is fitted once, on other rows of the whole log. So a policy whose value changes is seen to change,
-    and so is a log that knows less and less of it, as that of an agent that learns. The intervals are of each
-    part alone: of ten of them, one may miss where nothing changes.
+    Each part has as many rows as the others, but for one. Its value is `evaluate_policy` on its rows alone; a
+    direct model is fitted once, on other rows of the whole log. So a policy whose value changes is seen to
+    change, and so is a log that knows less and less of it, as that of an agent that learns. The intervals are
+    of each part alone: of ten of them, one may miss where nothing changes.
 
-    Cost: twice that of `evaluate`.
+    Cost: twice that of `evaluate_policy`.
 
     Arguments:
         log: N decisions with propensities, in the order of time. Rows without a reward are left out.
         policy: see `target_pmfs`.
         parts: how many parts, of `FEWEST` = 20 rows or more each.
-        estimator, model, interval, level, clip, reward_range, seed: see `evaluate`.
+        estimator, model, interval, level, clip, reward_range, seed: see `evaluate_policy`.
 
     Returns:
         The estimates of the parts and of the whole, with the support of each; `plot` draws them.
 
     Raises:
-        CredoError, DataError: as `evaluate`; or there are too many parts for the rows.
+        CredoError, DataError: as `evaluate_policy`; or there are too many parts for the rows.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -221,7 +221,7 @@ def evaluate_over_time(
     def one(
         log: Log, policy: Target, model: DirectModel | None, ends: tuple[float, float] | None
     ) -> Estimate:
-        return evaluate(
+        return evaluate_policy(
             log,
             policy,
             estimator=estimator,

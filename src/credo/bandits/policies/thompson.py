@@ -181,16 +181,16 @@ def _best_pair(regret: Array, gain: Array, allowed: Array) -> Array:
 
 @record
 class UCB(Policy):
-    """Choose the arm with the largest mean + width sd of its expected reward; arms that tie share equally.
+    """Choose the arm with the largest mean + alpha sd of its expected reward; arms that tie share equally.
 
     Source: Auer 2002, JMLR 3; Li et al. 2010, WWW ("LinUCB").
 
     Arguments:
-        width: how many standard deviations are added, at least 0.
+        alpha: how many standard deviations are added, at least 0.
         floor: the least probability of an allowed arm, in [0, 1].
 
     Raises:
-        CredoError: `width` is below 0, or `floor` is outside [0, 1].
+        CredoError: `alpha` is below 0, or `floor` is outside [0, 1].
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -201,16 +201,16 @@ class UCB(Policy):
         ([0.0, 1.0], [1.0, 0.0])
     """
 
-    width: ArrayLike = 1.0
+    alpha: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_nonnegative("width", self.width)
+        require_nonnegative("alpha", self.alpha)
 
     def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
         """All on the largest bound."""
         mean = expectation.mean
-        return share_ties(mean + jnp.asarray(self.width, mean.dtype) * expectation.sd, allowed)
+        return share_ties(mean + jnp.asarray(self.alpha, mean.dtype) * expectation.sd, allowed)
 
 
 @record

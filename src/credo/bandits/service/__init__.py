@@ -1,7 +1,7 @@
 """An agent in service: a `Bandit` gives decisions ids, waits for late rewards, and can be saved."""
 
 from credo.bandits.service.bandit import Bandit
-from credo.bandits.service.decision import Counts, Decision, Explanation, Observed, RewardStatus
+from credo.bandits.service.decision import ArmDecision, Counts, Explanation, Observed, RewardStatus
 from credo.bandits.service.features import ContextFeature, Features
 from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.outcomes import Outcomes
@@ -9,11 +9,11 @@ from credo.bandits.service.schema import ContextSchema
 from credo.bandits.service.storage import SavedAgent
 
 __all__ = [
+    "ArmDecision",
     "Bandit",
     "ContextFeature",
     "ContextSchema",
     "Counts",
-    "Decision",
     "Explanation",
     "Features",
     "NamedArms",

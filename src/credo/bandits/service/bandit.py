@@ -17,7 +17,7 @@ from credo.bandits.service.arms import Share
 from credo.bandits.service.casting import Names
 from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import RewardRange
-from credo.bandits.service.decision import Counts, Decision, Explanation
+from credo.bandits.service.decision import ArmDecision, Counts, Explanation
 from credo.bandits.service.engine import OnMissing, Service
 from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
@@ -159,7 +159,7 @@ class Bandit(Outcomes):
         with self._engine.books:
             return schema_of(self._engine.inputs, self._engine.reward_range)
 
-    def decide(self, context: Any = None, arms: Names = None, *, id: str | None = None) -> Decision:
+    def decide(self, context: Any = None, arms: Names = None, *, id: str | None = None) -> ArmDecision:
         """Choose an arm. Nothing is learned but the moments of a context by name.
 
         Arguments:
@@ -188,7 +188,7 @@ class Bandit(Outcomes):
         arms: Names = None,
         *,
         ids: Sequence[str | None] | None = None,
-    ) -> list[Decision]:
+    ) -> list[ArmDecision]:
         """Choose an arm for each of several contexts, in one compiled program.
 
         The decisions are those of a loop of `decide`, bit by bit, but default rewards are learned before

@@ -7,7 +7,7 @@ from typing import Any
 
 from credo.bandits.service.casting import Asked, Names, as_names
 from credo.bandits.service.content import content_of, require_same
-from credo.bandits.service.decision import Decision
+from credo.bandits.service.decision import ArmDecision
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.window import Entry
 from credo.core.errors import CredoError
@@ -17,7 +17,7 @@ __all__ = ["decide_many"]
 
 def decide_many(
     engine: Engine, contexts: Sequence[Any], names: Names, ids: Sequence[str | None]
-) -> list[Decision]:
+) -> list[ArmDecision]:
     """The decisions for several contexts, or those that were made under their ids; all of them or none."""
     now = engine.now()
     engine.expire(now)

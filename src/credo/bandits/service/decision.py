@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Counts", "Decision", "Explanation", "Observed", "RewardStatus"]
+__all__ = ["ArmDecision", "Counts", "Explanation", "Observed", "RewardStatus"]
 
 
 class RewardStatus(enum.StrEnum):
@@ -35,7 +35,7 @@ class RewardStatus(enum.StrEnum):
         return self is RewardStatus.LEARNED
 
 
-class Decision(NamedTuple):
+class ArmDecision(NamedTuple):
     """A decision of a `Bandit`, with all that must be kept on record of it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Decision(NamedTuple):
         expires: the time after which its reward no longer counts, in seconds; None where there is none.
 
     Example:
-        >>> Decision("0-1", "red", 0.5, {"red": 0.5, "blue": 0.5}, {}, {}, 0).expires is None
+        >>> ArmDecision("0-1", "red", 0.5, {"red": 0.5, "blue": 0.5}, {}, {}, 0).expires is None
         True
     """
 
@@ -142,12 +142,12 @@ class Explanation:
             far as they are known: what is believed of one is believed of the others.
 
     Example:
-        >>> decision = Decision("0-1", "red", 0.2, {"red": 0.2, "blue": 0.8}, {}, {}, 0)
+        >>> decision = ArmDecision("0-1", "red", 0.2, {"red": 0.2, "blue": 0.8}, {}, {}, 0)
         >>> Explanation(decision, "blue", True, 0.0, "", 0, {}, {}, {}, {}, {}, {}, "pending").decision.arm
         'red'
     """
 
-    decision: Decision
+    decision: ArmDecision
     greedy: str
     explored: bool
     floor: float

@@ -22,7 +22,7 @@ from credo.bandits.service.casting import Asked, Cast, Caster, Names, as_names, 
 from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.copies import Held
-from credo.bandits.service.decision import Decision, RewardStatus
+from credo.bandits.service.decision import ArmDecision, RewardStatus
 from credo.bandits.service.flights import Flights
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger
@@ -92,13 +92,13 @@ class Engine:
         if self.ledger is not None:
             self.ledger.sync()
 
-    def decide(self, context: Any, names: Names, id: str | None) -> Decision:
+    def decide(self, context: Any, names: Names, id: str | None) -> ArmDecision:
         """One decision, or the one that was made under this id."""
         entry = self._entry_for(context, names, id)
         self.sync()
         return self.answer(entry)
 
-    def answer(self, entry: Entry) -> Decision:
+    def answer(self, entry: Entry) -> ArmDecision:
         """A decision as it is answered."""
         decision = entry.decision
         if self.reward_range is None:

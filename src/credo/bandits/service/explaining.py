@@ -10,7 +10,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.best import probability_best
-from credo.bandits.service.decision import Decision, Explanation
+from credo.bandits.service.decision import ArmDecision, Explanation
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.schema import shared_in
 from credo.bandits.service.window import Entry
@@ -88,13 +88,13 @@ def _share(sd: float, first: float) -> float:
     return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0) if first > 0 else 0.0
 
 
-def _elsewhere(decision: Decision) -> str:
+def _elsewhere(decision: ArmDecision) -> str:
     p = decision.propensity
     chance = f"the probability {p:.3g}" if p == p else "a probability that nobody knows"
     return f"{decision.arm!r} was chosen elsewhere, with {chance}."
 
 
-def _reason(decision: Decision, greedy: str, floor: float, allowed: list[str]) -> str:
+def _reason(decision: ArmDecision, greedy: str, floor: float, allowed: list[str]) -> str:
     arm, p = decision.arm, decision.propensity
     if len(allowed) == 1:
         return f"{arm!r} was the only arm that was allowed."

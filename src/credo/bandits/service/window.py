@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.decision import Decision, RewardStatus
+from credo.bandits.service.decision import ArmDecision, RewardStatus
 
 __all__ = ["Entry", "Window"]
 
@@ -56,11 +56,11 @@ class Entry:
         return name
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ArmDecision:
         """The decision, as it was answered."""
         pmf, mean, sd = map(self.arms.of_slots, self.numbers[:3].tolist())
         arm = self.arm
-        return Decision(self.id, arm, pmf[arm], pmf, mean, sd, self.version, self.expires)
+        return ArmDecision(self.id, arm, pmf[arm], pmf, mean, sd, self.version, self.expires)
 
 
 class Window:

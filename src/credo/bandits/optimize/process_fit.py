@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
-from credo.bandits.optimizer.quasi_newton import climb_in_box
-from credo.bandits.optimizer.space import Space
-from credo.bandits.optimizer.trials import Trials
-from credo.bandits.optimizer.units import Units
+from credo.bandits.optimize.quasi_newton import climb_in_box
+from credo.bandits.optimize.space import Space
+from credo.bandits.optimize.trials import Trials
+from credo.bandits.optimize.units import Units
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import GaussianProcess

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import ScaleName
-from credo.bandits.optimizer.default_learner import default_learner, first_belief
-from credo.bandits.optimizer.pending import Pending
-from credo.bandits.optimizer.search import GoalName, RuleName, Search
-from credo.bandits.optimizer.space import AnyBounds, Point, Space
-from credo.bandits.optimizer.storing import read_notes, write_notes
-from credo.bandits.optimizer.told import Told, read_value
-from credo.bandits.optimizer.trials import Trials
-from credo.bandits.optimizer.units import Units
+from credo.bandits.optimize.default_learner import default_learner, first_belief
+from credo.bandits.optimize.pending import Pending
+from credo.bandits.optimize.search import AcquisitionName, GoalName, Search
+from credo.bandits.optimize.space import AnyBounds, Candidate, Space
+from credo.bandits.optimize.storing import read_notes, write_notes
+from credo.bandits.optimize.told import Told, read_value
+from credo.bandits.optimize.trials import Trials
+from credo.bandits.optimize.units import Units
 from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.types import Array
@@ -57,11 +57,11 @@ class Optimizer:
             of options, or one of these that is `given` an option of another.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        policy: "ei" asks for the point of the largest expected improvement over the best expected value of a
-            trial (Jones, Schonlau & Welch 1998); "kg" for that of the largest knowledge gradient (Frazier,
-            Powell & Dayanik 2009), which needs a `credo.GaussianProcess`; "ucb" for the point whose mean is
-            best after `width` standard deviations were added to it; "thompson" draws a function from the
-            belief, and asks for its best point.
+        acquisition: "ei" asks for the point of the largest expected improvement over the best expected value
+            of a trial (Jones, Schonlau & Welch 1998); "kg" for that of the largest knowledge gradient
+            (Frazier, Powell & Dayanik 2009), which needs a `credo.GaussianProcess`; "ucb" for the point whose
+            mean is best after `width` standard deviations were added to it; "thompson" draws a function from
+            the belief, and asks for its best point.
         width: of "ucb" alone; None for 2.
         initial: how many points are spread evenly before the learner is asked; None for two more than there
             are variables.
@@ -74,7 +74,7 @@ class Optimizer:
 
     Cost of a question: the fit of a process, or one step of the learner for each value told so far, where
     points are pending as many again and one for each of them; and a search over some hundred points.
-    Approximate: the maximiser may miss a narrow peak, and the policy is a heuristic.
+    Approximate: the maximiser may miss a narrow peak, and the acquisition is a heuristic.
 
     Example:
         >>> import math
@@ -98,16 +98,16 @@ class Optimizer:
         *,
         prior: Any = None,
         goal: GoalName = "max",
-        policy: RuleName = "ei",
+        acquisition: AcquisitionName = "ei",
         width: float | None = None,
         initial: int | None = None,
         scale: ScaleName | None = "online",
         seed: int = 0,
     ) -> None:
         require_integer("seed", seed, 0, 2**32 - 1)
-        if width is not None and policy != "ucb":
+        if width is not None and acquisition != "ucb":
             raise CredoError(
-                f'width is of the policy "ucb" alone; got {width!r} with "{policy}".', field="width"
+                f'width is of the acquisition "ucb" alone; got {width!r} with "{acquisition}".', field="width"
             )
         require_nonnegative("width", 2.0 if width is None else width)
         if scale is not None:
@@ -124,7 +124,7 @@ class Optimizer:
             first_belief(learner) if prior is None else prior,
             space,
             goal,
-            policy,
+            acquisition,
             jnp.asarray(2.0 if width is None else width, jnp.float32),
             len(space.variables) + 2 if initial is None else initial,
             scale == "online",
@@ -135,12 +135,12 @@ class Optimizer:
         self._pending = Pending(space)
 
     @overload
-    def ask(self, batch: None = None) -> Point: ...
+    def ask(self, batch: None = None) -> Candidate: ...
 
     @overload
-    def ask(self, batch: int) -> list[Point]: ...
+    def ask(self, batch: int) -> list[Candidate]: ...
 
-    def ask(self, batch: int | None = None) -> Point | list[Point]:
+    def ask(self, batch: int | None = None) -> Candidate | list[Candidate]:
         """The next point to try.
 
         Arguments:
@@ -157,7 +157,7 @@ class Optimizer:
         require_integer("batch", batch, 1)
         return [self._ask() for _ in range(batch)]
 
-    def _ask(self) -> Point:
+    def _ask(self) -> Candidate:
         with self._precision():
             labels = self._told.labels(as_key(self._seed), self._asked) if self._told.failed else None
             _, row = self.search.ask(self._trials([*self._pending.rows, *self._told.failed]), labels)
@@ -167,7 +167,7 @@ class Optimizer:
         return point
 
     @property
-    def pending(self) -> list[Point]:
+    def pending(self) -> list[Candidate]:
         """The points that were asked for and not told yet, in order."""
         return self._pending.points
 
@@ -229,7 +229,7 @@ class Optimizer:
             self.tell(point, value)
 
     @property
-    def best(self) -> tuple[Point, float]:
+    def best(self) -> tuple[Candidate, float]:
         """The point with the best value that was told, and that value.
 
         Raises:
@@ -242,7 +242,7 @@ class Optimizer:
         return good[place][0].copy(), good[place][2]
 
     @property
-    def recommended(self) -> Point:
+    def recommended(self) -> Candidate:
         """The point, of those that were told, whose value is expected to be best without its noise.
 
         Raises:
@@ -255,7 +255,7 @@ class Optimizer:
         return self._told.good[int(np.argmax(self.search.sign * means))][0].copy()
 
     @property
-    def history(self) -> list[tuple[Point, float | None]]:
+    def history(self) -> list[tuple[Candidate, float | None]]:
         """All points that were told, with their values, in order; None for trials that failed."""
         return [
             (point.copy(), value) for point, value in zip(self._told.points, self._told.values, strict=True)
@@ -334,7 +334,7 @@ class Optimizer:
             notes.bounds,
             prior=None if notes.fitted else saved.belief,
             goal=notes.goal,
-            policy=notes.policy,
+            acquisition=notes.acquisition,
             width=notes.width,
             initial=notes.initial,
             scale=notes.scale,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import credo
-from credo import bandits
+from credo.bandits import optimize
 
 
 def test_a_study_is_searched_by_the_sampler() -> None:
@@ -29,18 +29,18 @@ def test_a_study_is_searched_by_the_sampler() -> None:
         loss = (rate - 0.01) ** 2 + (share - 0.5) ** 2 + (depth - 4) ** 2 + (wide - 30) ** 2 / 1e3
         return float(loss + (kind == "a"))
 
-    study = optuna.create_study(sampler=bandits.optuna_sampler(seed=1))
+    study = optuna.create_study(sampler=optimize.optuna_sampler(seed=1))
     study.optimize(objective, n_trials=25, catch=(ValueError,))
     found = study.best_params
     assert found["depth"] == 4 and found["kind"] == "b" and study.best_value < 0.3
     assert found["share"] in (0.25, 0.5, 0.75) and found["fixed"] == 3
     # maximising the negative asks for the same, to rounding, which grows from trial to trial
-    mirror = optuna.create_study(sampler=bandits.optuna_sampler(seed=1), direction="maximize")
+    mirror = optuna.create_study(sampler=optimize.optuna_sampler(seed=1), direction="maximize")
     mirror.optimize(lambda trial: -objective(trial), n_trials=6, catch=(ValueError,))
     for one, other in zip(mirror.trials, study.trials[:6], strict=True):
         assert one.params["kind"] == other.params["kind"] and one.params["depth"] == other.params["depth"]
         assert one.params["rate"] == pytest.approx(other.params["rate"], rel=1e-3)
-    two = optuna.create_study(sampler=bandits.optuna_sampler(), directions=["minimize", "minimize"])
+    two = optuna.create_study(sampler=optimize.optuna_sampler(), directions=["minimize", "minimize"])
     with pytest.raises(credo.CredoError, match="one objective for this sampler; it has 2"):
         two.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=2)
 
@@ -48,7 +48,7 @@ def test_a_study_is_searched_by_the_sampler() -> None:
 def test_trials_that_run_are_pending() -> None:
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=bandits.optuna_sampler(seed=0))
+    study = optuna.create_study(sampler=optimize.optuna_sampler(seed=0))
     space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
     for value in (0.1, 0.4, 0.6, 0.9):
         params = {"x": value}
@@ -69,4 +69,4 @@ def test_its_absence_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(credo.CredoError, match="package optuna, which is not installed: pip install optuna"):
-        bandits.optuna_sampler()
+        optimize.optuna_sampler()

@@ -8,20 +8,20 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from credo.bandits.optimizer.maximize import maximize
-from credo.bandits.optimizer.process_fit import fit_process
-from credo.bandits.optimizer.promises import (
+from credo.bandits.optimize.maximize import maximize
+from credo.bandits.optimize.process_fit import fit_process
+from credo.bandits.optimize.promises import (
+    AcquisitionName,
     Promise,
-    RuleName,
     drawn,
     feasible_log_prob,
     improvement,
     knowledge,
     upper_bound,
 )
-from credo.bandits.optimizer.space import Space, even_points
-from credo.bandits.optimizer.trials import Trials
-from credo.bandits.optimizer.units import Units
+from credo.bandits.optimize.space import Space, even_points
+from credo.bandits.optimize.trials import Trials
+from credo.bandits.optimize.units import Units
 from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
@@ -31,7 +31,7 @@ from credo.core.verbs import verb
 from credo.learners import GaussianProcess, Learner
 from credo.learners.base import require_learner
 
-__all__ = ["GoalName", "RuleName", "Search"]
+__all__ = ["AcquisitionName", "GoalName", "Search"]
 
 GoalName: TypeAlias = Literal["max", "min"]
 """What is looked for."""
@@ -53,10 +53,10 @@ class Search:
         prior: its belief before any trial.
         space: the space.
         goal: "max" or "min".
-        policy: "ei" takes the point of the largest expected improvement over the best expected value of a
-            trial; "kg" that of the largest knowledge gradient, over the 16 best trials and the point itself;
-            "ucb" the point whose mean is best after `width` standard deviations were added; "thompson" draws
-            a function from the belief and takes its best point.
+        acquisition: "ei" takes the point of the largest expected improvement over the best expected value of
+            a trial; "kg" that of the largest knowledge gradient, over the 16 best trials and the point
+            itself; "ucb" the point whose mean is best after `width` standard deviations were added;
+            "thompson" draws a function from the belief and takes its best point.
         width: see above.
         initial: how many points are spread evenly before the learner is asked.
         scaled: whether values are standardised for the learner.
@@ -69,7 +69,7 @@ class Search:
         >>> space = bandits.Space.read([[-1.0, 3.0]])
         >>> net = credo.models.RandomFeatures.draw(0, inputs=1, features=50, length=0.5)
         >>> learner = credo.extended_kalman(credo.Model(net, credo.Normal(1e-3)))
-        >>> search = bandits.Search(learner, learner.init(net.init()), space)
+        >>> search = bandits.optimize.Search(learner, learner.init(net.init()), space)
         >>> def trial(trials, _):
         ...     trials, row = search.ask(trials)
         ...     value = -((space.values(row)[0] - 1.5) ** 2)
@@ -83,7 +83,7 @@ class Search:
     prior: Any
     space: Space = static_field()
     goal: GoalName = static_field(default="max")
-    policy: RuleName = static_field(default="ei")
+    acquisition: AcquisitionName = static_field(default="ei")
     width: ArrayLike = 2.0
     initial: int = static_field(default=3)
     scaled: bool = static_field(default=True)
@@ -94,11 +94,11 @@ class Search:
             return
         require_learner("learner", self.learner)
         require_choice("goal", self.goal, ("max", "min"))
-        require_choice("policy", self.policy, get_args(RuleName))
+        require_choice("acquisition", self.acquisition, get_args(AcquisitionName))
         require_nonnegative("width", self.width)
         require_integer("initial", self.initial, 1)
-        if (self.fitted or self.policy == "kg") and not isinstance(self.learner, GaussianProcess):
-            what = '"kg" needs' if self.policy == "kg" else "fitted needs"
+        if (self.fitted or self.acquisition == "kg") and not isinstance(self.learner, GaussianProcess):
+            what = '"kg" needs' if self.acquisition == "kg" else "fitted needs"
             raise CredoError(
                 f"{what} a credo.GaussianProcess as the learner; got {type(self.learner).__name__}.",
                 field="learner",
@@ -233,14 +233,14 @@ def _propose(search: Search, belief: Any, trials: Trials, labelled: Any) -> Arra
 
 
 def _promise(search: Search, belief: Any, trials: Trials, key: Array) -> tuple[Promise, Array]:
-    """What points promise by the policy, and the rows near which to look."""
+    """What points promise by the acquisition, and the rows near which to look."""
     learner, sign, kind = search.learner, search.sign, trials.values.dtype
-    if search.policy == "ucb":
+    if search.acquisition == "ucb":
         return upper_bound(learner, belief, jnp.asarray(search.width, kind), sign), trials.best(BEST, sign)
-    if search.policy == "thompson":
+    if search.acquisition == "thompson":
         return drawn(learner, belief, key, sign), trials.best(BEST, sign)
     means = replace(trials, values=_expect(search, belief, trials.rows)[0].astype(kind))
     good = means.best(BEST, sign)
-    if search.policy == "kg" and isinstance(learner, GaussianProcess):
+    if search.acquisition == "kg" and isinstance(learner, GaussianProcess):
         return knowledge(learner, belief, means.best(COMPARED, sign), sign), good
     return improvement(learner, belief, jnp.max(means.scores(sign)), sign), good

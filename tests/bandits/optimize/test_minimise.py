@@ -113,9 +113,9 @@ def test_the_default_is_one_in_single_and_double_precision(tmp_path: Path) -> No
         np.testing.assert_array_equal(again.recommended, single.recommended)
 
 
-@pytest.mark.parametrize("policy", ["kg", "ucb", "thompson"])
-def test_other_policies_find_the_top_of_a_hill(policy: Any) -> None:
-    search = bandits.Optimizer(None, [[-1.0, 1.0]], policy=policy, seed=0)
+@pytest.mark.parametrize("acquisition", ["kg", "ucb", "thompson"])
+def test_other_policies_find_the_top_of_a_hill(acquisition: Any) -> None:
+    search = bandits.Optimizer(None, [[-1.0, 1.0]], acquisition=acquisition, seed=0)
     for _ in range(10):
         point: Any = search.ask()
         search.tell(point, -(float(point[0] - 0.3) ** 2))
@@ -127,14 +127,14 @@ def test_a_knowledge_gradient_needs_a_process() -> None:
     net = credo.models.RandomFeatures.draw(0, inputs=1, features=20, length=0.7)
     learner = credo.extended_kalman(credo.Model(net, credo.Normal(1e-3)))
     with pytest.raises(credo.CredoError, match=r'"kg" needs a credo.GaussianProcess as the learner; got Rec'):
-        bandits.Optimizer(learner, [[0.0, 1.0]], prior=learner.init(net.init()), policy="kg")
+        bandits.Optimizer(learner, [[0.0, 1.0]], prior=learner.init(net.init()), acquisition="kg")
 
 
 def test_files_without_a_word_of_fits_hold_learners_that_are_not_fitted(tmp_path: Path) -> None:
-    from credo.bandits.optimizer.storing import read_notes
+    from credo.bandits.optimize.storing import read_notes
 
     process = credo.GaussianProcess(1, 0.5, size=32)
-    search = bandits.Optimizer(process, [[0.0, 1.0]], policy="ucb", initial=1)
+    search = bandits.Optimizer(process, [[0.0, 1.0]], acquisition="ucb", initial=1)
     search.tell([0.3], 1.0)
     path = search.save(tmp_path / "one.credo")
     meta = json.loads(json.dumps(checkpoint.read(path, None).meta))

@@ -12,6 +12,7 @@ import pytest
 
 import credo
 from credo import bandits
+from credo.bandits import optimize
 
 BOUNDS = {"x": (-4.0, 4.0), "n": (1, 4, "whole"), "kind": ["a", "b"]}
 NET = credo.models.RandomFeatures.draw(0, inputs=4, features=30, length=0.7)
@@ -36,9 +37,9 @@ def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
     return best
 
 
-@pytest.mark.parametrize("policy", ["thompson", "ucb"])
-def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, policy: Any) -> None:
-    best = _told(policy=policy, seed=3)
+@pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
+def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) -> None:
+    best = _told(acquisition=acquisition, seed=3)
     again = bandits.Optimizer.load(best.save(tmp_path / "best.credo"))
     assert again.history == best.history and again.best == best.best
     batches: list[Any] = [best.ask(batch=2), again.ask(batch=2)]
@@ -51,14 +52,14 @@ def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, policy: Any) -> No
 
 
 def test_a_batch_of_ucb_is_of_unlike_points() -> None:
-    best = _told(policy="ucb")
+    best = _told(acquisition="ucb")
     batch: list[Any] = list(best.ask(batch=3))
     assert len({(round(p["x"], 2), p["n"], p["kind"]) for p in batch}) == 3
     assert len(best.history) == 7
 
 
 def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
-    best = _told(policy="ucb", seed=3)
+    best = _told(acquisition="ucb", seed=3)
     first: Any = best.ask()
     second: Any = best.ask()
     assert first != second and best.pending == [first, second]
@@ -72,16 +73,16 @@ def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
     best.pending.clear()  # a copy
     best.drop(best.pending[0])
     # where none is pending, the next question is that of an optimiser that never asked
-    fresh = _optimizer(policy="ucb", seed=3)
+    fresh = _optimizer(acquisition="ucb", seed=3)
     for point, value in best.history:
         fresh.tell(point, value)
     fresh._asked = best._asked
     assert fresh.ask() == best.ask()
 
 
-@pytest.mark.parametrize("policy", ["thompson", "ucb"])
-def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(policy: Any) -> None:
-    best, believer = (_told(policy=policy, seed=5) for _ in range(2))
+@pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
+def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(acquisition: Any) -> None:
+    best, believer = (_told(acquisition=acquisition, seed=5) for _ in range(2))
     asked = [best.ask() for _ in range(3)]
     for step in range(3):
         points = asked[:step]
@@ -93,7 +94,7 @@ def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(po
 
 
 def test_a_gaussian_belief_expects_what_it_did_and_is_surer_where_trials_run() -> None:
-    best = _told(policy="ucb", scale=None)
+    best = _told(acquisition="ucb", scale=None)
     points = [best.ask() for _ in range(3)]
     (mean, sd), rows = best.expect(points), [jnp.asarray(best.search.space.encode(one)) for one in points]
     belief, _ = best.search.belief(best._trials(best._pending.rows, mean.tolist()))
@@ -129,8 +130,8 @@ def test_what_cannot_be_told_is_refused_and_changes_nothing(point: Any, value: A
     ("options", "words"),
     [
         ({"goal": "most"}, "goal must be one of"),
-        ({"policy": "pi"}, "policy must be one of"),
-        ({"width": 2.0, "policy": "thompson"}, 'width is of the policy "ucb" alone'),
+        ({"acquisition": "pi"}, "acquisition must be one of"),
+        ({"width": 2.0, "acquisition": "thompson"}, 'width is of the acquisition "ucb" alone'),
         ({"scale": "offline"}, "scale must be"),
         ({"initial": 0}, "initial must be"),
         ({"seed": -1}, "seed must be"),
@@ -171,11 +172,11 @@ def test_goals_mirror_each_other_and_units_do_not_matter() -> None:
 
 
 NET_LINE = credo.models.RandomFeatures.draw(1, inputs=1, features=40, length=0.3)
-SEARCH = bandits.Search(
+SEARCH = optimize.Search(
     credo.extended_kalman(credo.Model(NET_LINE, credo.Normal(1e-3))),
     credo.extended_kalman(credo.Model(NET_LINE, credo.Normal(1e-3))).init(NET_LINE.init()),
     LINE,
-    policy="thompson",
+    acquisition="thompson",
 )
 
 
@@ -183,7 +184,7 @@ def _curve(x: Any) -> Any:
     return 0.5 * jnp.cos(1.5 * x) - 0.25 * (x - 1.3) ** 2
 
 
-def _trial(trials: bandits.Trials, _: None) -> tuple[bandits.Trials, tuple[jax.Array, jax.Array]]:
+def _trial(trials: optimize.Trials, _: None) -> tuple[optimize.Trials, tuple[jax.Array, jax.Array]]:
     trials, row = SEARCH.ask(trials)
     value = _curve(LINE.values(row)[0])
     return SEARCH.tell(trials, row, value), (row, value)
@@ -199,7 +200,9 @@ def test_a_loop_of_ask_and_tell_is_a_scan() -> None:
         looped.append(row)
     np.testing.assert_array_equal(rows, jnp.stack(looped))
     # and the object asks for the same points
-    best = bandits.Optimizer(SEARCH.learner, [[-4.0, 4.0]], prior=SEARCH.prior, policy="thompson", seed=5)
+    best = bandits.Optimizer(
+        SEARCH.learner, [[-4.0, 4.0]], prior=SEARCH.prior, acquisition="thompson", seed=5
+    )
     for row, value in zip(rows, values, strict=True):
         point: Any = best.ask()
         place: Any = LINE.decode(row)

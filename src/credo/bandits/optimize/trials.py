@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.bandits.optimizer.units import Units
+from credo.bandits.optimize.units import Units
 from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike
 

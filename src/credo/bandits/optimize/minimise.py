@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from credo.bandits.optimizer.optimizer import Optimizer
-from credo.bandits.optimizer.promises import RuleName
-from credo.bandits.optimizer.space import AnyBounds
+from credo.bandits.optimize.optimizer import Optimizer
+from credo.bandits.optimize.promises import AcquisitionName
+from credo.bandits.optimize.space import AnyBounds
 from credo.core.errors import CredoError, require_integer
 
 __all__ = ["minimize"]
@@ -21,7 +21,7 @@ def minimize(
     evaluations: int = 50,
     *,
     trials: Iterable[tuple[object, float | None]] = (),
-    policy: RuleName = "ei",
+    acquisition: AcquisitionName = "ei",
     seed: int = 0,
 ) -> Optimizer:
     """Search for the point where a function that is costly to try is smallest.
@@ -32,7 +32,7 @@ def minimize(
         bounds: the space, as for `Optimizer`.
         evaluations: how often the function is tried.
         trials: trials that were made before, as for `Optimizer.tell_all`: pairs of a point and its value.
-        policy: how the next point is chosen, as for `Optimizer`.
+        acquisition: how the next point is chosen, as for `Optimizer`.
         seed: the seed of all draws.
 
     Returns:
@@ -52,7 +52,7 @@ def minimize(
         True
     """
     require_integer("evaluations", evaluations, 1)
-    search = Optimizer(None, bounds, goal="min", policy=policy, seed=seed)
+    search = Optimizer(None, bounds, goal="min", acquisition=acquisition, seed=seed)
     search.tell_all(trials)
     for _ in range(evaluations):
         point = search.ask()

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.optimizer.conditions import Condition, Given, read_condition
-from credo.bandits.optimizer.variables import Choices, Option, Range, read_variable
+from credo.bandits.optimize.conditions import Condition, Given, read_condition
+from credo.bandits.optimize.variables import Choices, Option, Range, read_variable
 from credo.core.errors import CredoError, suggest
 from credo.core.types import Array, ArrayLike, PyTree
 
-__all__ = ["AnyBounds", "Point", "Space", "even_points"]
+__all__ = ["AnyBounds", "Candidate", "Space", "even_points"]
 
-Point: TypeAlias = "dict[str, Option] | np.ndarray"
+Candidate: TypeAlias = "dict[str, Option] | np.ndarray"
 """A point as users see it: a dict by names, or an array (d,) where the bounds are an array."""
 
 AnyBounds: TypeAlias = "Mapping[str, Sequence[object] | Given] | Sequence[Sequence[float]] | ArrayLike"
@@ -201,7 +201,7 @@ class Space:
             raise CredoError(f"point must have a value for {', '.join(missing)}.", field="point")
         return [point.get(name, ABSENT) for name in names]
 
-    def decode(self, row: ArrayLike) -> Point:
+    def decode(self, row: ArrayLike) -> Candidate:
         """The point of a row (D,)."""
         parts, there = self._present(self._split(np.asarray(row, np.float64)))
         values = [one.decode(part) for one, part in zip(self.variables, parts, strict=True)]
@@ -210,7 +210,7 @@ class Space:
         pairs = zip(self.variables, values, there, strict=True)
         return {one.name: value for one, value, met in pairs if met}
 
-    def plain(self, point: object) -> Point:
+    def plain(self, point: object) -> Candidate:
         """A copy of a point, of plain Python values, or an array of doubles."""
         values = self._values_of(point)
         if not self.named:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.bandits.optimizer.space import Space
+from credo.bandits.optimize.space import Space
 from credo.core.errors import CredoError
 from credo.learners import GaussianProcess, Learner
 from credo.learners.process_belief import ProcessBelief

@@ -12,19 +12,20 @@ from scipy import stats
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.process_fit import fit_process, log_marginal
-from credo.bandits.optimizer.promises import feasible_log_prob, improvement, knowledge
-from credo.bandits.optimizer.quasi_newton import climb_in_box
+from credo.bandits import optimize
+from credo.bandits.optimize.process_fit import fit_process, log_marginal
+from credo.bandits.optimize.promises import feasible_log_prob, improvement, knowledge
+from credo.bandits.optimize.quasi_newton import climb_in_box
 
 SPACE = bandits.Space.read([[0.0, 1.0], [0.0, 1.0]])
 PROCESS = credo.GaussianProcess(2, size=1)
 STUDENT: Any = stats.multivariate_t
 
 
-def _trials(count: int = 12, pending: int = 0, room: int = 16) -> bandits.Trials:
+def _trials(count: int = 12, pending: int = 0, room: int = 16) -> optimize.Trials:
     """Trials of a smooth function with far values on the bad side, to be maximised."""
     rng = np.random.default_rng(0)
-    trials = bandits.Trials.start(jax.random.key(0), room, 2)
+    trials = optimize.Trials.start(jax.random.key(0), room, 2)
     for row in rng.uniform(-1, 1, (count + pending, 2)):
         value = -np.exp(2.0 * row[0] + 0.3 * row[1] ** 2)
         trials = trials.tell(jnp.asarray(row), value)
@@ -71,7 +72,7 @@ def test_ascent_finds_a_bent_valley_and_the_end_of_a_box() -> None:
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bent_units_go_back_and_have_the_moments_of_their_integral(sign: float) -> None:
     centre, spread, best = (jnp.asarray(number) for number in (0.8, 0.5, 2.0))
-    units = bandits.Units(centre, spread, best, jnp.asarray(0.7), sign=sign)
+    units = optimize.Units(centre, spread, best, jnp.asarray(0.7), sign=sign)
     values = 2.0 - sign * jnp.asarray([0.0, 0.3, 5.0, 400.0])
     np.testing.assert_allclose(units.back(units.into(values)), values, rtol=1e-12)
     assert bool(jnp.all(jnp.diff(sign * units.into(values)) < 0))  # order stays
@@ -82,7 +83,7 @@ def test_bent_units_go_back_and_have_the_moments_of_their_integral(sign: float) 
     assert abs(float(mean) - exact) < 1e-10
     assert abs(float(sd) - np.sqrt(weights @ (back - exact) ** 2 / weights.sum())) < 1e-10
     # a large bend is none
-    straight = bandits.Units(centre, spread, best, jnp.asarray(1e7), sign=sign)
+    straight = optimize.Units(centre, spread, best, jnp.asarray(1e7), sign=sign)
     np.testing.assert_allclose(straight.into(values), -sign * (sign * (2.0 - values) - 0.8) / 0.5, rtol=1e-4)
 
 
@@ -104,7 +105,7 @@ def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None
     assert evidence(noise_var=belief.noise_var + 0.1) < top
     # the first variable matters more, and the exponential is nearly straight in bent units
     assert float(belief.length[0]) < 3.0 * float(belief.length[1])
-    mean, _ = bandits.Search(PROCESS, PROCESS.init(), SPACE, fitted=True, scaled=bends).expect(
+    mean, _ = optimize.Search(PROCESS, PROCESS.init(), SPACE, fitted=True, scaled=bends).expect(
         belief, trials.rows[:12]
     )
     np.testing.assert_allclose(units.back(mean), trials.values[:12], rtol=0.02, atol=0.02)
@@ -164,7 +165,7 @@ def test_the_improvement_of_a_bank_is_that_of_its_experts_averaged() -> None:
 
 
 def test_points_near_failures_are_thought_to_fail() -> None:
-    trials = bandits.Trials.start(jax.random.key(0), 16, 2)
+    trials = optimize.Trials.start(jax.random.key(0), 16, 2)
     for row in np.random.default_rng(0).uniform(-1, 1, (14, 2)):
         trials = trials.tell(jnp.asarray(row), 1.0 if row[0] < 0.2 else -1.0)
     belief, _ = fit_process(PROCESS, SPACE, trials, 1.0, False, centred=False)

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, TypedDict
 import numpy as np
 
 from credo.bandits.agent import ScaleName
-from credo.bandits.optimizer.conditions import given
-from credo.bandits.optimizer.search import GoalName, RuleName, Search
-from credo.bandits.optimizer.space import AnyBounds, Point
-from credo.bandits.optimizer.variables import Option
+from credo.bandits.optimize.conditions import given
+from credo.bandits.optimize.search import AcquisitionName, GoalName, Search
+from credo.bandits.optimize.space import AnyBounds, Candidate
+from credo.bandits.optimize.variables import Option
 from credo.core.archive import refusing
 from credo.core.errors import FormatError
 from credo.core.forms import Seed, Size, require_form
@@ -31,7 +31,7 @@ class Notes:
 
     bounds: AnyBounds
     goal: GoalName
-    policy: RuleName
+    acquisition: AcquisitionName
     width: float | None
     initial: int
     scale: ScaleName | None
@@ -61,7 +61,7 @@ class _SavedNotes(TypedDict):
 
     bounds: dict[str, _SavedRange | _SavedChoices] | list[tuple[float, float]]
     goal: GoalName
-    policy: RuleName
+    acquisition: AcquisitionName
     width: float | None
     initial: Size
     scale: Literal["online"] | None
@@ -78,17 +78,17 @@ def write_notes(
     search: Search,
     seed: int,
     asked: int,
-    points: Sequence[Point],
+    points: Sequence[Candidate],
     values: Sequence[float | None],
-    pending: Sequence[Point],
+    pending: Sequence[Candidate],
 ) -> dict[str, object]:
     """The notes as JSON data. Python writes every double so that it is read back unchanged."""
     return {
         NAME: {
             "bounds": search.space.to_json(),
             "goal": search.goal,
-            "policy": search.policy,
-            "width": None if search.policy != "ucb" else float(np.asarray(search.width)),
+            "acquisition": search.acquisition,
+            "width": None if search.acquisition != "ucb" else float(np.asarray(search.width)),
             "initial": search.initial,
             "scale": "online" if search.scaled else None,
             "seed": seed,
@@ -102,7 +102,7 @@ def write_notes(
     }
 
 
-def _plain(point: Point) -> object:
+def _plain(point: Candidate) -> object:
     return point.tolist() if isinstance(point, np.ndarray) else point
 
 

@@ -1,4 +1,4 @@
-"""What a point promises under a belief, by each policy, as a function of its row that can be climbed."""
+"""What a point promises under a belief, by each acquisition, as a function of its row that can be climbed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
-from credo.bandits.optimizer.acquisition import log_expected_improvement, log_knowledge_gradient
+from credo.bandits.optimize.acquisition import log_expected_improvement, log_knowledge_gradient
 from credo.core.groups import each, in_order
 from credo.core.types import Array, ArrayLike
 from credo.learners import GaussianProcess, Learner
@@ -17,9 +17,17 @@ from credo.learners.process_belief import ProcessBelief
 from credo.likelihoods import Expectation, WeightedExpectation
 from credo.linalg.matrices import precision
 
-__all__ = ["Promise", "RuleName", "drawn", "feasible_log_prob", "improvement", "knowledge", "upper_bound"]
+__all__ = [
+    "AcquisitionName",
+    "Promise",
+    "drawn",
+    "feasible_log_prob",
+    "improvement",
+    "knowledge",
+    "upper_bound",
+]
 
-RuleName: TypeAlias = Literal["ei", "kg", "thompson", "ucb"]
+AcquisitionName: TypeAlias = Literal["ei", "kg", "thompson", "ucb"]
 """How the next point is chosen."""
 
 Promise: TypeAlias = Callable[[Array], Array]

@@ -12,13 +12,14 @@ import pytest
 
 import credo
 from credo import bandits
+from credo.bandits import optimize
 
 BOUNDS: dict[str, Any] = {
     "kind": ["tree", "net", "linear"],
-    "depth": bandits.given((1, 9, "whole"), kind="tree"),
-    "rate": bandits.given((1e-4, 1.0, "log"), kind=["net", "linear"]),
-    "unit": bandits.given(["relu", "tanh"], kind="net"),
-    "slope": bandits.given((0.0, 1.0), unit="relu"),
+    "depth": optimize.given((1, 9, "whole"), kind="tree"),
+    "rate": optimize.given((1e-4, 1.0, "log"), kind=["net", "linear"]),
+    "unit": optimize.given(["relu", "tanh"], kind="net"),
+    "slope": optimize.given((0.0, 1.0), unit="relu"),
 }
 SPACE = bandits.Space.read(BOUNDS)
 POINTS: list[dict[str, Any]] = [
@@ -49,7 +50,7 @@ def test_rows_at_random_and_their_neighbours_are_points() -> None:
 
 
 def test_a_space_of_few_points_has_each_of_them_once() -> None:
-    small = bandits.Space.read({"kind": ["a", "b"], "n": bandits.given((1, 3, "whole"), kind="a")})
+    small = bandits.Space.read({"kind": ["a", "b"], "n": optimize.given((1, 3, "whole"), kind="a")})
     every = small.points(6)
     assert every is not None
     assert sorted(str(small.decode(row)) for row in every) == sorted(
@@ -74,9 +75,9 @@ def test_points_that_do_not_fit_are_refused(point: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("bounds", "words"),
     [
-        ({"x": bandits.given((0.0, 1.0), kind="a"), "kind": ["a", "b"]}, r"stands before it \(none\)"),
-        ({"kind": ["a", "b"], "x": bandits.given((0.0, 1.0), kind="c")}, "options of kind; got 'c'"),
-        ({"n": (1, 3), "x": bandits.given((0.0, 1.0), n=1)}, "given by a choice"),
+        ({"x": optimize.given((0.0, 1.0), kind="a"), "kind": ["a", "b"]}, r"stands before it \(none\)"),
+        ({"kind": ["a", "b"], "x": optimize.given((0.0, 1.0), kind="c")}, "options of kind; got 'c'"),
+        ({"n": (1, 3), "x": optimize.given((0.0, 1.0), n=1)}, "given by a choice"),
     ],
 )
 def test_conditions_that_cannot_be_are_refused(bounds: Any, words: str) -> None:
@@ -84,7 +85,7 @@ def test_conditions_that_cannot_be_are_refused(bounds: Any, words: str) -> None:
         bandits.Space.read(bounds)
     assert caught.value.field == "bounds"
     with pytest.raises(credo.CredoError, match="given must name one choice"):
-        bandits.given((0.0, 1.0), kind="a", other="b")
+        optimize.given((0.0, 1.0), kind="a", other="b")
 
 
 def test_a_search_finds_the_best_branch_and_its_file_goes_on(tmp_path: Path) -> None:

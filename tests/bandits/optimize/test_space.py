@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.maximize import ascend_in_box, maximize
-from credo.bandits.optimizer.space import even_points
+from credo.bandits.optimize.maximize import ascend_in_box, maximize
+from credo.bandits.optimize.space import even_points
 
 BOUNDS = {
     "rate": (1e-4, 1e-1, "log"),

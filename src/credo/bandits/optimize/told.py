@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.optimizer.space import Point, Space
-from credo.bandits.optimizer.trials import Trials
+from credo.bandits.optimize.space import Candidate, Space
+from credo.bandits.optimize.trials import Trials
 from credo.core.errors import CredoError
 from credo.core.types import Array
 
@@ -23,7 +23,7 @@ class Told:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self.points: list[Point] = []
+        self.points: list[Candidate] = []
         self.rows: list[np.ndarray] = []
         self.values: list[float | None] = []
 
@@ -34,7 +34,7 @@ class Told:
         self.values.append(value)
 
     @property
-    def good(self) -> list[tuple[Point, np.ndarray, float]]:
+    def good(self) -> list[tuple[Candidate, np.ndarray, float]]:
         """The trials that gave a value."""
         every = zip(self.points, self.rows, self.values, strict=True)
         return [(point, row, value) for point, row, value in every if value is not None]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.optimizer.space import Space, even_points
+from credo.bandits.optimize.space import Space, even_points
 from credo.core.types import Array
 
 __all__ = ["ascend_in_box", "maximize"]

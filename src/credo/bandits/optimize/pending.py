@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credo.bandits.optimizer.space import Point, Space
+from credo.bandits.optimize.space import Candidate, Space
 
 __all__ = ["Pending"]
 
@@ -17,11 +17,11 @@ class Pending:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._points: list[Point] = []
+        self._points: list[Candidate] = []
         self.rows: list[np.ndarray] = []
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[Candidate]:
         """Copies of the points."""
         return [point.copy() for point in self._points]
 

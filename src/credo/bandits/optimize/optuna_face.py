@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from credo.bandits.optimizer.optimizer import Optimizer
-from credo.bandits.optimizer.promises import RuleName
-from credo.bandits.optimizer.search import GoalName
+from credo.bandits.optimize.optimizer import Optimizer
+from credo.bandits.optimize.promises import AcquisitionName
+from credo.bandits.optimize.search import GoalName
 from credo.core.errors import CredoError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["optuna_sampler"]
 
 
-def optuna_sampler(*, policy: RuleName = "ei", seed: int = 0) -> BaseSampler:
+def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> BaseSampler:
     """A sampler for `optuna.create_study(sampler=...)`, by Bayesian optimisation without settings.
 
     Parameters that every trial of the study has had so far, with one distribution, are chosen together by an
@@ -25,7 +25,7 @@ def optuna_sampler(*, policy: RuleName = "ei", seed: int = 0) -> BaseSampler:
     are pending.
 
     Arguments:
-        policy: how the next point is chosen, as for `Optimizer`.
+        acquisition: how the next point is chosen, as for `Optimizer`.
         seed: the seed of all draws.
 
     Returns:
@@ -36,7 +36,7 @@ def optuna_sampler(*, policy: RuleName = "ei", seed: int = 0) -> BaseSampler:
 
     Example:
         >>> from credo import bandits
-        >>> sampler = bandits.optuna_sampler(seed=1)  # doctest: +SKIP
+        >>> sampler = bandits.optimize.optuna_sampler(seed=1)  # doctest: +SKIP
         >>> study = optuna.create_study(sampler=sampler)  # doctest: +SKIP
         >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=20)  # doctest: +SKIP
     """
@@ -68,7 +68,7 @@ def optuna_sampler(*, policy: RuleName = "ei", seed: int = 0) -> BaseSampler:
                 return {}
             goal: GoalName = "max" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "min"
             bounds = {name: _bounds(one) for name, one in search_space.items()}
-            search = Optimizer(None, bounds, goal=goal, policy=policy, seed=seed)
+            search = Optimizer(None, bounds, goal=goal, acquisition=acquisition, seed=seed)
             wanted = (states.COMPLETE, states.FAIL, states.RUNNING)
             for past in study.get_trials(deepcopy=False, states=wanted):
                 point = _point(past, search_space)

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from credo.bandits.optimizer.variables import Choices, Option, Range
+from credo.bandits.optimize.variables import Choices, Option, Range
 from credo.core.errors import CredoError
 from credo.core.types import Array
 
@@ -40,7 +40,7 @@ def given(bounds: Sequence[object], **choice: object) -> Given:
 
     Example:
         >>> from credo import bandits
-        >>> bounds = {"kind": ["tree", "net"], "rate": bandits.given((1e-4, 1.0, "log"), kind="net")}
+        >>> bounds = {"kind": ["tree", "net"], "rate": bandits.optimize.given((1e-4, 1.0, "log"), kind="net")}
         >>> space = bandits.Space.read(bounds)
         >>> space.decode(space.encode({"kind": "tree"}))
         {'kind': 'tree'}
