@@ -7,6 +7,7 @@ from credo.bandits.evaluation.evaluate_policy import compare, evaluate_policy
 from credo.bandits.evaluation.log_support import Support, log_support
 from credo.bandits.evaluation.over_time import Course, Part, evaluate_over_time
 from credo.bandits.evaluation.regression import arm_values
+from credo.bandits.evaluation.slates import SlateEstimatorName, evaluate_slates
 from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs
 from credo.bandits.evaluation.weighed_rows import DirectModel
 
@@ -23,6 +24,7 @@ __all__ = [
     "IntervalName",
     "Part",
     "RowPolicy",
+    "SlateEstimatorName",
     "Support",
     "Target",
     "TargetPolicy",
@@ -31,6 +33,7 @@ __all__ = [
     "confidence_sequence",
     "evaluate_over_time",
     "evaluate_policy",
+    "evaluate_slates",
     "log_support",
     "target_pmfs",
 ]

@@ -44,6 +44,7 @@ class Estimate:
         estimator, interval: how it was estimated.
         warnings: what speaks against it, in sentences without full stops.
         clip: the bound of the weights, as given or chosen; None if there is none.
+        unit: what a row is: "row", or "slate" of several.
 
     Example:
         >>> print(Estimate(0.5, 0.4, 0.6, 0.95, 80.0, 100, 2.0, 0.45, "dr", "bootstrap"))
@@ -59,17 +60,19 @@ class Estimate:
     rows: int
     weights_max: float
     on_policy: float
-    estimator: EstimatorName
+    estimator: str
     interval: IntervalName
     warnings: tuple[str, ...] = ()
     clip: float | None = None
+    unit: Literal["row", "slate"] = "row"
 
     def __str__(self) -> str:
         value, low, high = (f"{number:.4g}" for number in (self.value, self.low, self.high))
         said = [
-            f"{value} a row, {100 * self.level:.4g}% interval {low} to {high} "
+            f"{value} a {self.unit}, {100 * self.level:.4g}% interval {low} to {high} "
             f"({self.estimator}, {_HOW[self.interval]}).",
-            f"The log earned {self.on_policy:.4g} a row; its {self.rows:,} rows count as {self.ess:,.0f}, "
+            f"The log earned {self.on_policy:.4g} a {self.unit}; its {self.rows:,} {self.unit}s count as "
+            f"{self.ess:,.0f}, "
             f"and the greatest weight is {self.weights_max:.3g}.",
         ]
         return "\n".join([*said, *(f"Warning: {sentence}." for sentence in self.warnings)])

@@ -6,6 +6,7 @@ from credo.bandits.service.features import ContextFeature, Features
 from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.schema import ContextSchema
+from credo.bandits.service.slates import Reading, Slate, Slates
 from credo.bandits.service.storage import SavedAgent
 
 __all__ = [
@@ -19,6 +20,9 @@ __all__ = [
     "NamedArms",
     "Observed",
     "Outcomes",
+    "Reading",
     "RewardStatus",
     "SavedAgent",
+    "Slate",
+    "Slates",
 ]

@@ -21,9 +21,9 @@ from credo.bandits.service.decision import ArmDecision, Counts, Explanation
 from credo.bandits.service.engine import OnMissing, Service
 from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
-from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.replay import Start, attach
 from credo.bandits.service.schema import ContextSchema, schema_of
+from credo.bandits.service.slates import Slates
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array, PyTree
@@ -31,7 +31,7 @@ from credo.core.types import Array, PyTree
 __all__ = ["Bandit"]
 
 
-class Bandit(Outcomes):
+class Bandit(Slates):
     """An agent in service: arms and decisions have names, and a reward finds its decision by the id.
 
     A bandit changes, unlike an `Agent`. Decision n draws by a key of its own, and so does every update, so a
