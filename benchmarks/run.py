@@ -10,6 +10,7 @@ from pathlib import Path
 import changing
 import grid
 import jax
+import keyed
 import numpy as np
 import ours
 import peers
@@ -117,6 +118,7 @@ MEASURED: dict[str, Callable[[bool], str]] = {
     "streams": lambda quick: real_streams.markdown(0.1 if quick else 1.0),
     "estimators": lambda quick: estimators.markdown(0.25 if quick else 1.0),
     "service": service.markdown,
+    "keyed": keyed.markdown,
 }
 """The parts that `--only` names, and what each writes."""
 

@@ -164,6 +164,8 @@ from credo.recipes import auto as auto
 from credo.sessions import Lagged as Lagged
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
+from credo.streams import Keyed as Keyed
+from credo.streams import KeyedRows as KeyedRows
 from credo.streams import Pack as Pack
 from credo.streams import Port as Port
 from credo.streams import Report as Report

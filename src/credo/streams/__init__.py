@@ -10,6 +10,7 @@ from credo.streams.checkpoint import load, save
 from credo.streams.decisions import Decision
 from credo.streams.evaluate import Report, evaluate
 from credo.streams.fit import BatchFit, fit
+from credo.streams.keyed import Keyed, KeyedRows
 from credo.streams.live import Pack, mean_and_sd, pack
 from credo.streams.port import Port
 from credo.streams.run import run
@@ -19,6 +20,8 @@ from credo.streams.select import Selection, select
 __all__ = [
     "BatchFit",
     "Decision",
+    "Keyed",
+    "KeyedRows",
     "Pack",
     "Port",
     "Report",

@@ -72,9 +72,13 @@ class Opening:
 
     def open(self, setting: Parts, state: Parts) -> tuple[Any, Any, Any]:
         """The learner, the belief and the key, None where there is none."""
-        learner, data = self.setting.unpack(setting)
-        key = None if data is None else jax.random.wrap_key_data(data, impl=self.key_kind)
+        learner, key = self.open_setting(setting)
         return learner, self.state.unpack(state), key
+
+    def open_setting(self, setting: Parts) -> tuple[Any, Any]:
+        """The learner and the key, None where there is none."""
+        learner, data = self.setting.unpack(setting)
+        return learner, None if data is None else jax.random.wrap_key_data(data, impl=self.key_kind)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from credo.streams.decisions import Decision
 from credo.streams.first_rows import Columns, first_rows
 from credo.streams.run import At, at_step
 
-__all__ = ["Outcome", "Settings", "forecast_outcome", "score_chunk", "to_scores"]
+__all__ = ["Outcome", "Settings", "forecast_outcome", "score_chunk", "scored_step", "to_scores"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
@@ -127,6 +127,33 @@ def _optional(member: Callable[[], Array]) -> Array | None:
         return None
 
 
+def scored_step(
+    learner: Learner[B],
+    belief: B,
+    x: PyTree,
+    y: PyTree,
+    target: PyTree,
+    weight: ArrayLike | None,
+    dt: ArrayLike | None,
+    levels: ArrayLike | None,
+    *,
+    key: Array | None,
+    method: ForecastName | None,
+    compare: tuple[ForecastName, ...],
+    decision: Decision | None,
+) -> tuple[B, Outcome, Info]:
+    """Predict, forecast, score and learn one row, in a compiled program; without a target, y is scored."""
+    learner, belief, x, y, target, weight, dt, one_key, choice = isolate(
+        (learner, belief, x, y, target, weight, dt, key, decision)
+    )
+    predicted = learner.predict(belief, dt)
+    score_of = y if target is None else target
+    seen, how = x if learner.takes_missing else clean(x), (compare, one_key, choice, levels)
+    outcome = forecast_outcome(learner, predicted, seen, scored(score_of), method, *how)
+    new, info = learner.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
+    return new, outcome, info
+
+
 @verb(static=("method", "compare", "collect", "at"))
 def score_chunk(
     learner: Learner[B],
@@ -180,14 +207,9 @@ def score_chunk(
 
     def learn(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
         x, y, target, _, weight, dt, setting = row
-        outer, belief, x, y, target, weight, dt, one_key, choice = isolate(
-            (at_step(learner, at, setting), belief, x, y, target, weight, dt, key, decision)
-        )
-        predicted = outer.predict(belief, dt)
-        score_of = y if target is None else target
-        seen, how = x if outer.takes_missing else clean(x), (compare, one_key, choice, levels)
-        outcome = forecast_outcome(outer, predicted, seen, scored(score_of), method, *how)
-        new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
+        outer = at_step(learner, at, setting)
+        options: Settings = {"key": key, "method": method, "compare": compare, "decision": decision}
+        new, outcome, info = scored_step(outer, belief, x, y, target, weight, dt, levels, **options)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
         step: tuple[B, tuple[Outcome, Info]] = isolate((new, (outcome, info)))

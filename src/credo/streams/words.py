@@ -101,6 +101,23 @@ class WordLayout:
         words = np.concatenate(among) if among else np.zeros(0, np.uint32)
         return jax.device_put(words), tuple(leaf for place, leaf in leaves if place < 0)
 
+    def give_rows(self, tree: PyTree, rows: int) -> np.ndarray:
+        """The words (rows, size) of trees that are stacked, all of which are among the words, in NumPy."""
+        columns = [np.zeros((rows, 0), np.uint32)]
+        for leaf, shape, dtype in zip(jax.tree.leaves(tree), self.shapes, self.dtypes, strict=True):
+            numbers = np.asarray(leaf, dtype).reshape(rows, *shape)
+            columns.append(_to_numbers(numbers).reshape(rows, _words(dtype) * math.prod(shape)))
+        return np.concatenate(columns, axis=1)
+
+    def take_rows(self, words: np.ndarray) -> PyTree:
+        """What `give_rows` took: stacked trees of NumPy arrays."""
+        leaves = []
+        for place, shape, dtype in self._kinds:
+            own = words[:, place : place + _words(dtype) * math.prod(shape)]
+            numbers = _from_numbers(np.ascontiguousarray(own).reshape(-1), dtype)
+            leaves.append(numbers.reshape(len(words), *shape))
+        return jax.tree.unflatten(self.treedef, leaves)
+
     @property
     def _kinds(self) -> Iterable[tuple[int, tuple[int, ...], np.dtype]]:
         """Where each leaf stands, its shape and its dtype."""

@@ -1,0 +1,239 @@
+"""The work of keyed learners: which rows go into which tiles, and what the compiled programs are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.moments import collapse
+from credo.core.errors import CredoError
+from credo.core.types import Array, PyTree
+from credo.learners import Info, Learner
+from credo.streams.keyed.naming import KeyName, salt
+from credo.streams.keyed.programs import POOLED, Prior, StackForm, forecaster, learner_of, pooler
+from credo.streams.keyed.stack import Stack, rounded
+from credo.streams.keyed.table import PAGE
+from credo.streams.keyed.tiling import tile_places
+from credo.streams.programs import NEVER, Answer
+from credo.streams.scoring import Outcome
+from credo.streams.words import WordLayout, shape_of
+
+__all__ = ["Engine"]
+
+TILES = 1024
+"""The most tiles of different keys in a compiled call."""
+
+
+class Engine:
+    """A learner, the beliefs of its keys, and the programs that step them.
+
+    Arguments and `learner`, `tile`, `rows`: see `Keyed`. `begin` must come first.
+    """
+
+    def __init__(
+        self,
+        learner: Learner[Any],
+        of_inputs: Prior | None,
+        *,
+        tile: int,
+        capacity: int,
+        pooled: int | None,
+        evict: int | None,
+        random: Array | None,
+    ) -> None:
+        self.learner, self.of_inputs, self.tile, self.capacity = learner, of_inputs, tile, capacity
+        self.pooled, self.evict, self.random = pooled, evict, random
+        self.rows, self.begun = 0, False
+        self.timed: bool | None = None
+        self.folder: Path | None = None
+        self.pages: dict[int, int] = {}
+
+    def begin(self, first: Any) -> None:
+        """Begin with the belief of a new key, from which the layout of all is known."""
+        data = None if self.random is None else jax.random.key_data(self.random)
+        kind = None if self.random is None else jax.random.key_impl(self.random)
+        setting, belief = jax.tree.map(jnp.asarray, ((self.learner, data), first))
+        state = WordLayout.of(belief, NEVER)
+        if min(state.places, default=0) < 0:
+            raise CredoError("prior must hold nothing but numbers; it holds a key of JAX.", field="prior")
+        form = StackForm(WordLayout.of(setting), state, kind, self.tile, self.of_inputs)
+        self.first, self.form, self.setting = belief, form, form.setting.give(setting)
+        self.prior_words = np.asarray(state.give(belief)[0])
+        self.stack = Stack(state.size, self.capacity, self.evict)
+        self.begun = True
+        if self.pooled is not None:
+            self._require_moments()
+
+    def _require_moments(self) -> None:
+        try:
+            two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), self.first)
+            jax.eval_shape(collapse, jnp.zeros(2), two)
+        except CredoError as error:
+            kind = type(self.first).__name__
+            raise CredoError(
+                f"pooled needs beliefs whose moments can be matched, such as Gaussian; got {kind}.",
+                field="pooled",
+            ) from error
+
+    def require_forward(self, names: list[KeyName], clock: np.ndarray) -> None:
+        """Refuse rows that are earlier than another of their key."""
+        table = self.stack.table
+        away = self.stack.find_away([name for name in dict.fromkeys(names) if name not in table.slots])
+        latest = {name: one.time for name, one in away.items()}
+        for row, (name, time) in enumerate(zip(names, clock.tolist(), strict=True)):
+            before = latest.get(name)
+            if before is None:
+                slot = table.slots.get(name)
+                before = -np.inf if slot is None else table.times[slot]
+            if time < before:
+                raise CredoError(
+                    f"times must not go back for a key; got {time} after {before} at row {row}.",
+                    field="times",
+                )
+            latest[name] = time
+
+    def pieces(self, names: list[KeyName], renewed: bool = True) -> list[slice]:
+        """The parts of a call: each with few enough rows and keys, and up to where the prior is renewed."""
+        parts, start = [], 0
+        while start < len(names):
+            stop = min(start + TILES * self.tile, len(names))
+            if renewed and self.pooled is not None:
+                stop = min(stop, start + self.pooled - (self.rows + start) % self.pooled)
+            while self.evict is not None and len(set(names[start:stop])) > self.evict // 2:
+                stop = start + (stop - start) // 2
+            parts.append(slice(start, stop))
+            start = stop
+        return parts
+
+    def learn(
+        self, names: list[KeyName], rows: tuple[PyTree, PyTree, np.ndarray], clock: np.ndarray | None
+    ) -> tuple[Outcome, Info]:
+        """Forecast, score and learn the rows of a part of a call: their inputs, observations and weights."""
+        xs, ys, weights = rows
+        table = self.stack.table
+        slots = self._bring(names)
+        known = slots >= 0
+        new = list(dict.fromkeys(names[row] for row in np.flatnonzero(~known)))
+        self.stack.require_room(new, slots[known])
+        dtype = jax.dtypes.canonicalize_dtype(float)
+        steps = np.zeros(len(names), dtype)
+        dts = None if clock is None else steps
+        row = (xs, ys, weights.astype(dtype), dts, self._salts(names), known)
+        layout = _layout(row)
+        table.add(new)
+        try:
+            if new:
+                slots = table.find(names)
+                firsts = np.flatnonzero(~known)
+                repeated = np.ones(len(firsts), bool)
+                repeated[np.unique(slots[firsts], return_index=True)[1]] = False
+                known[firsts[repeated]] = True
+            if clock is not None:
+                steps[:] = self._steps(slots, clock)
+            places, tiles = tile_places(slots, self.tile)
+            length = rounded(tiles)
+            program, told = learner_of(self.form, layout, self.stack.capacity, length)
+            words, at = self._tiles(layout, row, slots, places, length)
+            given = (self.setting, self.prior_words, words, at, np.int32(tiles))
+            reports = self.stack.pass_over(program, *given)
+        except BaseException:
+            table.remove(new)
+            raise
+        outcome, info = told.take_rows(np.asarray(reports).reshape(-1, told.size)[places])
+        table.seen[slots] = self.rows + 1 + np.arange(len(names))
+        if clock is not None:
+            table.times[slots] = clock
+        table.changed.update(np.unique(slots // PAGE).tolist())
+        self.rows += len(names)
+        self.timed = clock is not None
+        if self.pooled is not None and self.rows % self.pooled == 0:
+            self._renew()
+        return outcome, info
+
+    def ask(self, names: list[KeyName], xs: PyTree, clock: np.ndarray | None, answer: Answer) -> Any:
+        """What is asked of the forecasts of the rows of a part of a call."""
+        slots = self._bring(names)
+        known = slots >= 0
+        dts = None if clock is None else np.where(known, clock - self.stack.table.times[slots], 0.0)
+        row = (xs, dts, self._salts(names), known)
+        layout = _layout(row)
+        # a forecast changes nothing, so rows of one key may stand side by side
+        places, tiles = np.arange(len(names)), -(-len(names) // self.tile)
+        length = rounded(tiles)
+        program, told = forecaster(self.form, layout, self.stack.capacity, length, answer)
+        at = np.where(known, slots, self.stack.capacity)
+        rows, at = self._tiles(layout, row, at, places, length)
+        reports = program(self.setting, self.prior_words, self.stack.words, rows, at, np.int32(tiles))
+        return told.take_rows(np.asarray(reports).reshape(-1, told.size)[places])
+
+    def drop(self, names: list[KeyName]) -> None:
+        """Forget keys; one that there is not is refused before any is forgotten."""
+        if not self.begun:
+            raise CredoError(f"keys must be among those that were learned; got {names[0]!r}.", field="keys")
+        self.stack.drop(names)
+
+    def words_of(self, key: KeyName) -> np.ndarray | None:
+        """The words of a key, None where it was never learned."""
+        if not self.begun:
+            return None
+        slot = self.stack.table.slots.get(key)
+        if slot is not None:
+            words: np.ndarray = self.stack.take([slot])[0]
+            return words
+        away = self.stack.find_away([key])
+        return away[key].words if away else None
+
+    def _bring(self, names: list[KeyName]) -> np.ndarray:
+        """The slots of some keys (n,), those from the disk included; -1 for a new one."""
+        stack = self.stack
+        slots = stack.table.find(names)
+        if stack.absent and (slots < 0).any():
+            unknown = dict.fromkeys(names[row] for row in np.flatnonzero(slots < 0))
+            found = stack.find_away(list(unknown))
+            stack.require_room(list(found), slots[slots >= 0])
+            stack.bring(found)
+            slots = stack.table.find(names)
+        return slots
+
+    def _tiles(
+        self, layout: WordLayout, row: PyTree, slots: np.ndarray, places: np.ndarray, length: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The words of rows in their places among tiles, and their slots."""
+        rows = np.zeros((length * self.tile, layout.size), np.uint32)
+        rows[places] = layout.give_rows(row, len(slots))
+        at = np.full(length * self.tile, self.stack.capacity, np.int32)
+        at[places] = slots
+        return rows.reshape(length, self.tile, -1), at.reshape(length, self.tile)
+
+    def _steps(self, slots: np.ndarray, clock: np.ndarray) -> np.ndarray:
+        """The time since the latest row of each row's key (n,), 0 at the first."""
+        order = np.argsort(slots, kind="stable")
+        times, sorted_slots = clock[order], slots[order]
+        before = np.concatenate([[np.nan], times[:-1]])
+        first = np.concatenate([[True], sorted_slots[1:] != sorted_slots[:-1]])
+        before[first] = self.stack.table.times[sorted_slots[first]]
+        steps = np.empty(len(slots))
+        steps[order] = np.where(np.isnan(before), 0.0, times - before)
+        return steps
+
+    def _salts(self, names: list[KeyName]) -> np.ndarray | None:
+        return None if self.random is None else np.array([salt(name) for name in names], np.uint32)
+
+    def _renew(self) -> None:
+        """Let new keys begin at the mixture of the beliefs of the latest keys."""
+        most = POOLED if self.evict is None else min(POOLED, self.evict // 4)
+        some = self.stack.table.latest(most)
+        slots = np.full(POOLED, self.stack.capacity, np.int32)
+        slots[: len(some)] = some
+        program, _ = pooler(self.form, self.stack.capacity)
+        first = np.asarray(self.form.state.give(self.first)[0])
+        self.prior_words = np.asarray(program(first, self.stack.words, slots, np.int32(len(some))))
+
+
+def _layout(rows: PyTree) -> WordLayout:
+    """The layout of one of some rows."""
+    return WordLayout.of(jax.tree.map(lambda leaf: shape_of(np.asarray(leaf)[0]), rows), NEVER)

@@ -1,0 +1,223 @@
+"""The compiled programs of keyed learners, on one matrix with the words of a belief in each row."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.changepoints import ChangeReport
+from credo.adapt.moments import collapse
+from credo.core.errors import CredoError
+from credo.core.kept import program
+from credo.core.records import replace
+from credo.core.types import Array, PyTree
+from credo.learners import Info
+from credo.learners.acceptance import call_fenced
+from credo.streams.first_rows import each_row, first_rows
+from credo.streams.programs import NEVER, Answer, Built, Opening, blank_words
+from credo.streams.scoring import scored_step
+from credo.streams.words import Parts, WordLayout
+
+__all__ = [
+    "POOLED",
+    "Prior",
+    "Row",
+    "StackForm",
+    "forecaster",
+    "growing",
+    "learner_of",
+    "pooler",
+    "putter",
+    "taker",
+]
+
+Prior: TypeAlias = Callable[[PyTree], Any]
+"""The first belief of a key by its first inputs."""
+
+Row: TypeAlias = tuple[PyTree, ...]
+"""What a lane reads: x, y, the weight, dt or None, the salt of the key or None, and if the key is known."""
+
+POOLED = 1024
+"""The most keys whose beliefs are pooled."""
+
+
+@dataclass(frozen=True)
+class StackForm(Opening):
+    """Everything that the programs depend on beside numbers, the structure of a row and sizes."""
+
+    tile: int
+    prior: Prior | None
+
+    def lane(self, words: Array, prior: Array, x: PyTree, known: Array) -> Any:
+        """The belief of a key, or that with which it begins."""
+        first = self.state.unpack((prior, ())) if self.prior is None else self.prior(x)
+        return jax.tree.map(
+            lambda old, new: jnp.where(known, old, jnp.asarray(new, old.dtype)),
+            self.state.unpack((words, ())),
+            first,
+        )
+
+    def key_of(self, key: Array | None, salt: Array | None) -> Array | None:
+        """The key of the draws of a lane."""
+        return None if key is None or salt is None else jax.random.fold_in(key, salt)
+
+    def blank_lane(self, row: WordLayout) -> tuple[PyTree, ...]:
+        """The shapes of what a lane is given."""
+        words = _shape(self.state.size)
+        return blank_words(self.setting), words, words, _shape(row.size)
+
+    def blank(self, row: WordLayout, capacity: int, tiles: int) -> tuple[PyTree, ...]:
+        """The shapes of the arguments of a pass over tiles."""
+        words = self.state.size
+        return (
+            blank_words(self.setting),
+            _shape(words),
+            _shape(capacity, words),
+            _shape(tiles, self.tile, row.size),
+            _shape(tiles, self.tile, kind=np.int32),
+            _shape(kind=np.int32),
+        )
+
+
+def _shape(*shape: int, kind: Any = np.uint32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, kind)
+
+
+@functools.lru_cache(maxsize=256)
+def learner_of(form: StackForm, row: WordLayout, capacity: int, tiles: int) -> Built:
+    """Forecast, score and learn the rows of the first tiles: the stack, and reports (tiles, tile, words)."""
+    build = functools.partial(_learning, form, row)
+    return program("keyed", (form, row), build, form.blank(row, capacity, tiles), donate=(2,))
+
+
+def _learning(form: StackForm, row: WordLayout) -> Built:
+    def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
+        x, y, weight, dt, salt, known = row.unpack((values, ()))
+        belief = form.lane(words, prior, x, known)
+        draw = form.key_of(key, salt)
+        new, outcome, info = scored_step(
+            *(learner, belief, x, y, None, weight, dt, None), key=draw, method=None, compare=(), decision=None
+        )
+        return new, (outcome, replace(info, extras=_changes(info)))
+
+    def shapes(setting: Parts, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
+        learner, key = form.open_setting(setting)
+        return one(learner, key, prior, words, values)
+
+    new, report = jax.eval_shape(shapes, *form.blank_lane(row))
+    if WordLayout.of(new, NEVER) != form.state:
+        raise CredoError("belief must keep its structure, shapes and dtypes in a step of the learner.")
+    told = WordLayout.of(report, NEVER)
+
+    def learn(
+        setting: Parts, prior: Array, stack: Array, rows: Array, slots: Array, count: Array
+    ) -> tuple[Array, Array]:
+        learner, key = form.open_setting(setting)
+
+        def lanes(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Any:
+            def lane(words: Array, values: Array) -> tuple[Array, Array]:
+                new, report = one(learner, key, prior, words, values)
+                return form.state.pack(new)[0], told.pack(report)[0]
+
+            return jax.vmap(lane)(words, rows)
+
+        def tile(stack: Array, number: Array) -> tuple[Array, Array]:
+            at = slots[number]
+            before = stack.at[at].get(mode="clip")
+            after, report = call_fenced(lanes, (learner, key, prior, before, rows[number]))
+            return stack.at[at].set(after, mode="drop"), report
+
+        with jax.default_matmul_precision("highest"):
+            return first_rows(tile, stack, rows.shape[0], count)
+
+    return learn, told
+
+
+def _changes(info: Info) -> PyTree:
+    """What an update reports about changes; other reports are for those who step one learner."""
+    extras = info.extras
+    return {"change": extras.change, "alarm": extras.alarm} if isinstance(extras, ChangeReport) else None
+
+
+@functools.lru_cache(maxsize=256)
+def forecaster(form: StackForm, row: WordLayout, capacity: int, tiles: int, answer: Answer) -> Built:
+    """What is asked of the forecasts of the rows of the first tiles (tiles, tile, words)."""
+    build = functools.partial(_forecasting, form, row, answer)
+    return program("keyed-forecast", (form, row, answer), build, form.blank(row, capacity, tiles))
+
+
+def _forecasting(form: StackForm, row: WordLayout, answer: Answer) -> Built:
+    def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> PyTree:
+        x, dt, salt, known = row.unpack((values, ()))
+        predicted = learner.predict(form.lane(words, prior, x, known), dt)
+        draw = form.key_of(key, salt)
+        if draw is not None:
+            draw = jax.random.fold_in(jax.random.fold_in(draw, predicted.t), 1)
+        return jax.tree.map(jnp.asarray, answer(learner.forecast(predicted, x, key=draw)))
+
+    def shapes(setting: Parts, prior: Array, words: Array, values: Array) -> PyTree:
+        return one(*form.open_setting(setting), prior, words, values)
+
+    told = WordLayout.of(jax.eval_shape(shapes, *form.blank_lane(row)), NEVER)
+
+    def ask(setting: Parts, prior: Array, stack: Array, rows: Array, slots: Array, count: Array) -> Array:
+        learner, key = form.open_setting(setting)
+
+        def lanes(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Array:
+            lane = functools.partial(one, learner, key, prior)
+            return jax.vmap(lambda words, values: told.pack(lane(words, values))[0])(words, rows)
+
+        def tile(number: Array) -> Array:
+            before = stack.at[slots[number]].get(mode="clip")
+            return call_fenced(lanes, (learner, key, prior, before, rows[number]))
+
+        with jax.default_matmul_precision("highest"):
+            return each_row(tile, rows.shape[0], count)
+
+    return ask, told
+
+
+@functools.lru_cache(maxsize=8)
+def pooler(form: StackForm, capacity: int) -> Built:
+    """The prior for new keys: the mixture of the beliefs of some keys, by its first two moments."""
+    shapes = (_shape(form.state.size), _shape(capacity, form.state.size), _shape(POOLED, kind=np.int32))
+    build = functools.partial(_pooling, form)
+    return program("keyed-pool", (form,), build, (*shapes, _shape(kind=np.int32)))
+
+
+def _pooling(form: StackForm) -> Built:
+    def pool(prior: Array, stack: Array, slots: Array, count: Array) -> Array:
+        first = form.state.unpack((prior, ()))
+        beliefs = jax.vmap(lambda words: form.state.unpack((words, ())))(stack.at[slots].get(mode="clip"))
+        rows = jnp.arange(slots.shape[0], dtype=jnp.int32)
+        log_weights = jnp.where(rows < count, 0.0, -jnp.inf).astype(jax.dtypes.canonicalize_dtype(float))
+        kept = {name: getattr(first, name) for name in ("t", "anchor") if hasattr(first, name)}
+        merged: Any = replace(collapse(log_weights, beliefs), **kept)
+        like = jax.tree.map(lambda leaf, old: jnp.asarray(leaf, old.dtype), merged, first)
+        return form.state.pack(like)[0]
+
+    return pool, None  # type: ignore[return-value]
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def growing(stack: Array, capacity: int) -> Array:
+    """The stack with room for more keys."""
+    return jnp.zeros((capacity, stack.shape[1]), stack.dtype).at[: stack.shape[0]].set(stack)
+
+
+@jax.jit
+def taker(stack: Array, slots: Array) -> Array:
+    """The words of some keys."""
+    return stack.at[slots].get(mode="clip")
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def putter(stack: Array, slots: Array, words: Array) -> Array:
+    """The stack with the words of some keys; slots beyond its end are passed over."""
+    return stack.at[slots].set(words, mode="drop")
