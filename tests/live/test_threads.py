@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -62,6 +62,31 @@ def test_a_session_loses_no_row(count: int) -> None:
     y = np.array([row["y"] for row in data])
     np.testing.assert_allclose(session.scaler.mean()[0], y.mean(), atol=1e-9)
     np.testing.assert_allclose(session.scaler.sd()[0], y.std(ddof=1), rtol=1e-9)
+
+
+def test_a_forecast_of_a_session_does_not_wait_for_another_thread_that_learns() -> None:
+    data = rows(60)
+    session = Session.from_rows(data[:50], "y", model="linear", task="regression")
+    session.learn(data[:50])
+    learning, seen = threading.Event(), threading.Event()
+
+    class Slow(list[dict[str, float]]):
+        """Rows of which the last one comes once a forecast was made."""
+
+        def __iter__(self) -> Iterator[dict[str, float]]:
+            learning.set()
+            assert seen.wait(60)
+            return super().__iter__()
+
+    before = session.predict(data[50:]).mean
+    thread = threading.Thread(target=session.learn, args=(Slow(data[50:]),))
+    thread.start()
+    assert learning.wait(60)
+    np.testing.assert_array_equal(session.predict(data[50:]).mean, before)  # this would wait for ever
+    seen.set()
+    thread.join()
+    after = session.predict(data[50:]).mean
+    assert session.rows_used == 60 and after is not None and before is not None and (after != before).all()
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -129,6 +129,13 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
     given, others = layout.give(back)  # outside a compiled program
     np.testing.assert_array_equal(given, words)
     bitwise(jax.tree.map(np.asarray, layout.take((given, others))), jax.tree.map(np.asarray, tree))
+    rows = jax.tree.map(lambda leaf: np.stack([leaf, leaf[::-1] if np.ndim(leaf) else -leaf]), tree)
+    several = layout.give_rows(rows, 3)
+    assert not several[2].any()
+    bitwise(layout.take_rows(several[:2]), rows)
+    read = jax.jit(layout.unpack_rows)(several[:2])
+    bitwise(jax.tree.map(np.asarray, read), rows)
+    np.testing.assert_array_equal(jax.jit(layout.pack_rows)(read), several[:2])
     with jax.enable_x64(False), pytest.raises(CredoError, match="must fit into 32 bits; got 3000000000"):
         WordWriter(WordLayout.of(np.int32(0)))([np.int64(3_000_000_000)])
 

@@ -76,7 +76,7 @@ def collect(belief: Belief, info: Info) -> Steps:
 def join(chunks: Sequence[Steps | None]) -> Steps | None:
     """The steps of several chunks, one after the other; None where no chunk has any."""
     parts = [steps for steps in chunks if steps is not None]
-    if not parts:
-        return None
+    if len(parts) < 2:
+        return parts[0] if parts else None
     steps: Steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return steps

@@ -81,6 +81,9 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue
+        if len(chunk) == 1:
+            yield from _lone(chunk, encoding)
+            continue
         blank = ~encoding.observed(chunk)
         if not blank.any():
             yield from encoding.learned(chunk)
@@ -95,6 +98,17 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
             if len(some) and blank[start]:
                 forecast = encoding.encode(some, learn=False, need_target=False)
                 yield _without(forecast, np.array(lines, int))
+
+
+def _lone(chunk: Chunk, encoding: Encoding) -> Iterator[Block]:
+    """`segments` of one row: whether it has a target matters where it was not learned from."""
+    count = 0
+    for learned in encoding.learned(chunk):
+        count += len(learned)
+        yield learned
+    if not count and not encoding.observed(chunk).all():
+        forecast = encoding.encode(chunk, learn=False, need_target=False)
+        yield dataclasses.replace(forecast, labelled=False)
 
 
 def _without(block: Block, lines: np.ndarray) -> Block:

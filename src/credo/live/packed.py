@@ -1,42 +1,38 @@
-"""A learner and its belief as two lists of arrays, which compiled programs take and give back."""
+"""A learner and its belief as words, which compiled programs take and give back."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from credo.core.types import Array, PyTree
+from credo.core.types import PyTree
 from credo.learners import Learner
 from credo.recipes.assembly import Belief
+from credo.streams.words import Parts, WordLayout
 
-__all__ = ["Form", "Leaves", "PackedBelief", "PlainBelief"]
-
-Leaves: TypeAlias = tuple[Array, ...]
-"""The arrays of a tree."""
+__all__ = ["Form", "PackedBelief", "PlainBelief"]
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
     """What programs depend on beside arrays: one for each kind, so that it is known by its identity."""
 
-    setting: Any
-    state: Any
+    setting: WordLayout
+    state: WordLayout
     kind: type
 
-    def open(self, setting: Leaves, state: Leaves) -> tuple[Learner[Any], Belief]:
-        """The learner and the belief."""
-        return jax.tree.unflatten(self.setting, setting), jax.tree.unflatten(self.state, state)
+    def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Belief]:
+        """The learner and the belief, in a compiled program."""
+        return self.setting.unpack(setting), self.state.unpack(state)
 
-    def close(self, belief: Belief, state: Leaves) -> Leaves:
-        """The arrays of a belief that came of another, in a compiled program, with the dtypes of that one."""
-        return tuple(
-            jnp.asarray(leaf, before.dtype)
-            for leaf, before in zip(self.state.flatten_up_to(belief), state, strict=True)
-        )
+    def close(self, belief: Belief) -> Parts:
+        """The words of a belief that came of another, in a compiled program, with the dtypes of that one."""
+        leaves = zip(self.state.treedef.flatten_up_to(belief), self.state.dtypes, strict=True)
+        return self.state.pack([jnp.asarray(leaf, dtype) for leaf, dtype in leaves])
 
 
 _form = functools.lru_cache(maxsize=256)(Form)
@@ -49,36 +45,40 @@ class PlainBelief(NamedTuple):
 
 
 class PackedBelief:
-    """A belief and its learner as arrays: to flatten the records of a bank costs a call more than a row."""
+    """A belief and its learner as words: a bank has some 190 arrays, and a call with so many costs as much as
+    the arithmetic of several rows.
+    """
 
-    def __init__(self, learner: Learner[Any], form: Form, setting: Leaves, state: Leaves) -> None:
+    def __init__(self, learner: Learner[Any], form: Form, setting: Parts, state: Parts) -> None:
         self.learner, self.form, self.setting, self.state = learner, form, setting, state
 
     @staticmethod
     def of(learner: Learner[Any], belief: Belief) -> PackedBelief:
         """The arrays of a belief of a learner."""
         kind: type = type(belief)
-        (setting, learners), (state, beliefs) = _flat(learner), _flat(belief)
+        (learners, setting), (beliefs, state) = _words(learner), _words(belief)
         return PackedBelief(learner, _form(learners, beliefs, kind), setting, state)
 
     @property
-    def arguments(self) -> tuple[Form, Leaves, Leaves]:
+    def arguments(self) -> tuple[Form, Parts, Parts]:
         """The first arguments of every compiled program."""
         return self.form, self.setting, self.state
 
-    def after(self, state: Leaves) -> PackedBelief:
+    def after(self, state: Parts) -> PackedBelief:
         """What the learner believes after some rows."""
         return PackedBelief(self.learner, self.form, self.setting, state)
 
     @functools.cached_property
     def tree(self) -> Belief:
         """The belief again, bit by bit."""
-        belief: Belief = jax.tree.unflatten(self.form.state, self.state)
+        belief: Belief = self.form.state.take(self.state)
         return belief
 
 
-def _flat(tree: PyTree) -> tuple[Leaves, Any]:
-    """The arrays of a tree, none of which is weakly typed, and its structure."""
+def _words(tree: PyTree) -> tuple[WordLayout, Parts]:
+    """The layout of a tree and its words, none of which is of an array that is weakly typed."""
     leaves, structure = jax.tree.flatten(tree)
     arrays = (jnp.asarray(leaf) for leaf in leaves)
-    return tuple(jnp.asarray(leaf, leaf.dtype) for leaf in arrays), structure
+    whole = jax.tree.unflatten(structure, [jnp.asarray(leaf, leaf.dtype) for leaf in arrays])
+    layout = WordLayout.of(whole)
+    return layout, layout.give(whole)

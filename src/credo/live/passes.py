@@ -15,17 +15,20 @@ import numpy as np
 from credo.adapt import Around, Bank, Hypotheses
 from credo.adapt.nested import within
 from credo.beliefs import Gaussian, Particles
+from credo.core.forks import require_threads
 from credo.core.groups import Groups
-from credo.core.kept import Kept
+from credo.core.kept import Kept, program
 from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
-from credo.live.packed import Form, Leaves, PackedBelief
+from credo.live.packed import Form, PackedBelief
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief
 from credo.streams.first_rows import each_row
+from credo.streams.programs import NEVER, Built, blank_words
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
+from credo.streams.words import Parts, WordLayout
 
 __all__ = [
     "EncodedRows",
@@ -46,7 +49,9 @@ def pad(rows: np.ndarray, length: int) -> np.ndarray:
     """Repeat the last row, so that every compiled call sees the same shapes."""
     if len(rows) == length:
         return rows
-    return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
+    whole = np.empty((length, *rows.shape[1:]), rows.dtype)
+    whole[: len(rows)], whole[len(rows) :] = rows, rows[-1]
+    return whole
 
 
 class EncodedRows(NamedTuple):
@@ -84,28 +89,76 @@ def learn_rows(
     collect: Callable[[Any, Info], Any] | None = None,
 ) -> tuple[PackedBelief, Outcome, Info]:
     """Forecast, score and learn N rows, padded to one chunk: the belief, their outcomes and their infos."""
-    count, columns = len(rows.x), rows.padded(chunk)
-    state, outcome, info = _score_rows(*packed.arguments, columns, np.int32(count), key, compare, collect)
-    outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
+    require_threads()
+    count, levels = len(rows.x), rows.levels
+    layout = _row_layout(*(None if one is None else (one.shape[1:], one.dtype) for one in rows[:4]))
+    asked = None if levels is None else len(levels)
+    draws = None if key is None else jax.ShapeDtypeStruct(key.shape, key.dtype)
+    score, report = _scorer(packed.form, layout, chunk, asked, draws, compare, collect)
+    words = layout.give_rows(rows[:4], chunk)
+    state, told = score(packed.setting, packed.state, words, np.int32(count), levels, key)
+    outcome, info = report.take_rows(np.asarray(told)[:count])
     return packed.after(state), outcome, info
 
 
-@verb(static=("form", "compare", "collect"), kept=True)
-def _score_rows(
+@functools.lru_cache(maxsize=256)
+def _row_layout(*kinds: tuple[tuple[int, ...], np.dtype] | None) -> WordLayout:
+    """The layout of one of the `EncodedRows` with columns of such kinds, without levels."""
+    return WordLayout.of(
+        tuple(
+            None if kind is None else jax.ShapeDtypeStruct(kind[0], jax.dtypes.canonicalize_dtype(kind[1]))
+            for kind in kinds
+        ),
+        large=NEVER,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _scorer(
     form: Form,
-    setting: Leaves,
-    state: Leaves,
-    rows: EncodedRows,
-    count: np.int32,
-    key: Array | None,
+    rows: WordLayout,
+    chunk: int,
+    levels: int | None,
+    key: jax.ShapeDtypeStruct | None,
     compare: tuple[ForecastName, ...],
     collect: Callable[[Any, Info], Any] | None,
-) -> tuple[Leaves, Outcome, Info]:
-    x, y, targets, weights, levels = rows
-    given: dict[str, Any] = {"targets": targets, "weights": weights, "levels": levels, "collect": collect}
-    opened = form.open(setting, state)
-    belief, outcome, info = score_chunk(*opened, x, y, count=count, compare=compare, key=key, **given)
-    return form.close(belief, state), outcome, info
+) -> Built:
+    """The program of `learn_rows` for so many levels, and the layout of what it reports of a row."""
+    asked = None if levels is None else jax.ShapeDtypeStruct((levels,), np.float32)
+    words = jax.ShapeDtypeStruct((chunk, rows.size), np.uint32)
+    count = jax.ShapeDtypeStruct((), np.int32)
+    blank = (blank_words(form.setting), blank_words(form.state), words, count, asked, key)
+    build = functools.partial(_score, form, rows, compare, collect, blank)
+    return program("score_rows", (form, rows, compare, collect), build, blank)
+
+
+def _score(
+    form: Form,
+    rows: WordLayout,
+    compare: tuple[ForecastName, ...],
+    collect: Callable[[Any, Info], Any] | None,
+    blank: tuple[Any, ...],
+) -> Built:
+    """The program before it is compiled."""
+
+    def score(
+        setting: Parts, state: Parts, words: Array, count: Array, levels: Array | None, key: Array | None
+    ) -> tuple[Parts, tuple[Outcome, Info]]:
+        x, y, targets, weights = rows.unpack_rows(words)
+        given: dict[str, Any] = {"targets": targets, "weights": weights, "levels": levels, "collect": collect}
+        opened = form.open(setting, state)
+        belief, outcome, info = score_chunk(*opened, x, y, count=count, compare=compare, key=key, **given)
+        return form.close(belief), (outcome, info)
+
+    report = jax.eval_shape(score, *blank)[1]
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), report)
+    layout = WordLayout.of(one, large=NEVER)
+
+    def told(*arguments: Any) -> tuple[Parts, Array]:
+        state, report = score(*arguments)
+        return state, layout.pack_rows(report)
+
+    return told, layout
 
 
 def arrivals(y: np.ndarray, known: int) -> list[int]:
@@ -135,7 +188,7 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 
 @verb(static=("form",), kept=True)
 def forecast_rows(
-    form: Form, setting: Leaves, state: Leaves, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
+    form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
     """Forecast the first `count` of N rows: class probabilities (N, C), where `levels` is None; or
     mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a row.
@@ -156,8 +209,8 @@ def forecast_rows(
 @verb(static=("form", "compare"), kept=True)
 def judge_rows(
     form: Form,
-    setting: Leaves,
-    state: Leaves,
+    setting: Parts,
+    state: Parts,
     xs: np.ndarray,
     ys: np.ndarray,
     count: np.int32,
@@ -182,8 +235,8 @@ def spread(packed: PackedBelief) -> tuple[float, float]:
 
 
 @functools.partial(Kept, static=("form",))
-def _spread(form: Form, state: Leaves) -> tuple[Array, Array]:
-    mean, var = _moments(jax.tree.unflatten(form.state, state))
+def _spread(form: Form, state: Parts) -> tuple[Array, Array]:
+    mean, var = _moments(form.state.unpack(state))
     return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))
 
 

@@ -29,7 +29,7 @@ def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     `FARTHEST`, 1,000, so that one absurd target costs a bounded score.
     """
     away = (y - scaling.location) / scaling.scale
-    return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
+    return np.asarray(np.maximum(np.minimum(away, FARTHEST), -FARTHEST), np.float32)
 
 
 def trust(targets: np.ndarray) -> np.ndarray:

@@ -14,9 +14,10 @@ from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.live.packed import Form, Leaves
+from credo.live.packed import Form
 from credo.live.passes import EncodedRows
 from credo.streams.first_rows import each_row, first_rows
+from credo.streams.words import Parts
 
 __all__ = [
     "CHUNK",
@@ -68,13 +69,13 @@ def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
 @verb(static=("form", "collect"), kept=True)
 def learn_chunk(
     form: Form,
-    setting: Leaves,
-    state: Leaves,
+    setting: Parts,
+    state: Parts,
     rows: EncodedRows,
     count: np.int32,
     key: Array | None,
     collect: Callable[[Any, Info], PyTree] | None,
-) -> tuple[Leaves, Info]:
+) -> tuple[Parts, Info]:
     """Learn the first `count` rows of a chunk (N, ...), in order: the belief, and the infos of the N rows.
     `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`. The bits
     do not depend on how rows are cut into chunks.
@@ -88,12 +89,12 @@ def learn_chunk(
         return new, replace(info, extras=None if collect is None else collect(new, info))
 
     belief, info = first_rows(one, start, len(rows.x), count)
-    return form.close(belief, state), info
+    return form.close(belief), info
 
 
 @verb(static=("form", "ask"), kept=True)
 def forecast_tiles(
-    form: Form, setting: Leaves, state: Leaves, rows: EncodedRows, count: np.int32, ask: Ask
+    form: Form, setting: Parts, state: Parts, rows: EncodedRows, count: np.int32, ask: Ask
 ) -> PyTree:
     """What is asked of the forecasts of the first `count` rows (N, ...) of a chunk, with a leading axis N, a
     multiple of `TILE`; as many tiles are computed as they take. `y` (N,) are the rows' own numbers. The bits

@@ -112,7 +112,7 @@ def in_columns(
 
     def joined(parts: Sequence[Column]) -> Column:
         present = [part for part in parts if part is not None]
-        return np.concatenate(present) if present else None
+        return np.concatenate(present) if len(present) > 1 else next(iter(present), None)
 
     probs, mean, sd, quantiles, nlpd = map(
         joined, zip(*((_wide(p, len(classes)), *rest) for p, *rest in parts), strict=True)
@@ -122,4 +122,6 @@ def in_columns(
 
 def _wide(probs: Column, classes: int) -> Column:
     """Probabilities with a column for every class; those of a class that had not come are 0."""
-    return None if probs is None else np.pad(probs, ((0, 0), (0, classes - probs.shape[1])))
+    if probs is None or probs.shape[1] == classes:
+        return probs
+    return np.pad(probs, ((0, 0), (0, classes - probs.shape[1])))

@@ -9,6 +9,7 @@ from typing import Unpack
 import jax
 import numpy as np
 
+from credo.core.forks import require_threads
 from credo.core.turns import in_turn
 from credo.learners import Info
 from credo.live import passes
@@ -27,6 +28,7 @@ from credo.recipes.settings import Options, OptionWords, TaskName
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
 from credo.sessions.session_state import SessionState
 from credo.sessions.tally import Tally
+from credo.sessions.viewing import changing
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, infer_schema
@@ -123,7 +125,7 @@ class Session(SessionState):
         if isinstance(self.encoding, TableEncoding):
             self.encoding.notify(OTHER_UNITS.format(f"the target {self.encoding.target!r}"))
 
-    @in_turn
+    @changing
     def learn(self, rows: Rows) -> Steps | None:
         """Forecast, score and learn every row, in order.
 
@@ -140,7 +142,7 @@ class Session(SessionState):
             [self._learn_block(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)]
         )
 
-    @in_turn
+    @changing
     def forecast_then_learn(
         self, rows: Rows, levels: Sequence[float] = ()
     ) -> tuple[list[Forecasts], Steps | None]:
@@ -188,17 +190,17 @@ class Session(SessionState):
         parts: list[tuple[Columns, Steps | None]] = []
         start, before = 0, self.rows_used - len(block)
         while start < len(block):
-            due = self.tally.next_mark(before + start)
+            due = Tally.next_mark(before + start)
             rows = slice(start, min(due - before, len(block)))
             y = block.y[rows]
             for part in self._parts(block.x[rows], y, levels=asked):
                 parts.append((self._score(part, y[part.rows]), part.info.extras))
             start = rows.stop
             if before + start == due:
-                self.tally.mark(due, *passes.spread(self.packed))
-        steps = None if self.changes is None else join([steps for _, steps in parts])
-        if self.changes is not None and steps is not None:
-            self.changes.add(steps)
+                self._counting.tally.mark(due, *passes.spread(self.packed))
+        steps = join([steps for _, steps in parts]) if self._reports else None
+        if steps is not None:
+            self._counting.report(steps)
         classes = () if self.regression else self.encoding.classes
         return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
@@ -207,7 +209,7 @@ class Session(SessionState):
         outcome, info, scaling = part.outcome, part.info, part.scaling
         if scaling is None:
             scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
-            self.tally.add(scores, *self.tally.class_baseline(y))
+            self._counting.add((scores, *self._counting.tally.class_baseline(y)))
             return scores.probs, None, None, None, np.asarray(row_losses(scores, "nlpd"), float)
         kind, units, count = self.settings.target, scaling, part.before + np.arange(len(y))
         if not kind.standardised:  # they are forecast as they come
@@ -216,31 +218,27 @@ class Session(SessionState):
         scores = to_scores(outcome, info, y, known)
         if kind.standardised and not self.members:  # those of a bank know of outliers themselves
             scores = with_outliers(scores, standardise(y, scaling)[known])
-        scores, *baseline = beside_baseline(scores, scaling.part(known), count[known], kind)
-        self.tally.add(scores, *baseline)
+        scored = beside_baseline(scores, scaling.part(known), count[known], kind)
+        self._counting.add(scored)
         nlpd = np.full(len(y), np.nan)
-        nlpd[known] = np.asarray(row_losses(scores, "nlpd"), float)
+        nlpd[known] = np.asarray(row_losses(scored[0], "nlpd"), float)
         return None, *inverse(outcome, units), nlpd
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
-        reports = None if self.changes is None else collect
+        reports = collect if self._reports else None
         return passes.learn_rows(
             packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
         )
 
-    def _keep_up(self) -> None:
-        """Make room for the columns that the encoding has taken in."""
-        if isinstance(self.encoding, TableEncoding):
-            self._follow(self.encoding.schema)
+    @property
+    def _reports(self) -> bool:
+        """Whether the learner reports changes."""
+        return self._counting.changes is not None
 
-    def _make_room(self, classes: int) -> None:
-        if self.classes and classes > self.classes:
-            self.tally.widen(classes)
-        super()._make_room(classes)
-
-    @in_turn
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
+
+        It does not wait for another thread that learns: all its rows are forecast by the state before that.
 
         Arguments:
             rows: see `Rows`; the target may be absent, and rows with text in a numeric column are left out.
@@ -249,12 +247,8 @@ class Session(SessionState):
         Raises:
             DataError: a column is missing.
         """
-        blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
-        self._keep_up()
-        self._make_room(len(self.encoding.classes))
-        classes = () if self.regression else self.encoding.classes
-        moments = None if self.own_units else self.scaler
-        return forecast_blocks(self.packed, blocks, self.chunk, classes, moments, levels)
+        require_threads()
+        return self._view().forecast(rows, self.chunk, levels)
 
     @in_turn
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:

@@ -22,9 +22,11 @@ from credo.recipes.resolution import input_clip
 from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.counting import Counting
 from credo.sessions.fitting import NAMES, State
 from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
+from credo.sessions.viewing import View
 
 __all__ = ["FrozenSession", "SessionState"]
 
@@ -78,15 +80,67 @@ class SessionState(Runner):
                 )
             self._late = len(encoding.schema.late)
             encoding.admit_width = self._admits
-        self.tally = Tally(settings.task, len(encoding.classes))
         self.members = members_at(settings, encoding)
-        self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
+        changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
+        self._counting = Counting(Tally(settings.task, len(encoding.classes)), changes)
         self.rows_read: int = 0
         self.rows_used: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.progress = Progress()
         self.places: list[Progress] = []
+        self._latest: View | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_latest": None}
+
+    def _keep_up(self) -> None:
+        """Make room for the columns that the encoding has taken in."""
+        if isinstance(self.encoding, TableEncoding):
+            self._follow(self.encoding.schema)
+
+    def _make_room(self, classes: int) -> None:
+        if self.classes and classes > self.classes:
+            self.tally.widen(classes)
+        super()._make_room(classes)
+
+    def _look(self) -> View:
+        """The state as it is now, in turn."""
+        self._keep_up()
+        self._make_room(len(self.encoding.classes))
+        classes = () if self.regression else self.encoding.classes
+        moments = None if self.own_units else self.scaler
+        self._latest = View(self.packed, copy.copy(self.encoding), classes, moments)
+        return self._latest
+
+    def _view(self) -> View:
+        """The state now or, while another thread changes it, before that change."""
+        latest = self._latest
+        if not self._turns.lock.acquire(blocking=latest is None):
+            assert latest is not None
+            return self._latest or latest
+        try:
+            return self._look()
+        finally:
+            self._turns.lock.release()
+
+    @property
+    def tally(self) -> Tally:
+        """The scores so far."""
+        return self._settled().tally
+
+    @tally.setter
+    def tally(self, tally: Tally) -> None:
+        self._counting = Counting(tally, self._settled().changes)
+
+    @property
+    def changes(self) -> ChangeTally | None:
+        """The changes reported so far, where the drift is a wrapper."""
+        return self._settled().changes
+
+    @in_turn
+    def _settled(self) -> Counting:
+        return self._counting.settle()
 
     def _admits(self, width: int) -> bool:
         """Whether there may be so many features."""
@@ -172,6 +226,8 @@ class SessionState(Runner):
         state = storage.read(path)
         session = cls(state.settings, state.encoding, chunk)
         for name in NAMES:
-            setattr(session, name, getattr(state, name))
+            if name not in ("tally", "changes"):
+                setattr(session, name, getattr(state, name))
+        session._counting = Counting(state.tally, state.changes)
         session.classes = 0 if session.regression else len(session.tally.counts)
         return session

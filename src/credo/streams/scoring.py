@@ -268,22 +268,24 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
     """
     y = np.asarray(ys)
     rows, steps = jax.tree.map(np.asarray, (outcome, info))
-    keep = np.ones(len(y), bool) if keep is None else keep
+    kept = np.ones(len(y), bool) if keep is None else keep
     log_evidence, ok = steps.log_evidence, steps.ok
     if rows.log_prob.ndim == 2:
         count = rows.log_prob.shape[1]
         y, rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (y, rows))
         log_evidence = np.repeat(log_evidence / count, count)
-        ok, keep = np.repeat(ok, count), np.repeat(keep, count)
+        ok, kept = np.repeat(ok, count), np.repeat(kept, count)
     if y.dtype.kind == "f":
         missing = np.isnan(y.reshape(len(y), -1))
         # of several outputs some may be observed, where the likelihood can tell how probable these were
         some = ~missing.all(axis=1) & ~np.isnan(rows.log_prob)
-        keep = keep & (~missing.any(axis=1) | some)
+        kept = kept & (~missing.any(axis=1) | some)
     if rows.probs is not None:
         label = y.reshape(len(y), -1)
-        keep = keep & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
-    rows = jax.tree.map(lambda leaf: leaf[keep], rows)
+        kept = kept & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
+    if not kept.all():
+        rows = jax.tree.map(lambda leaf: leaf[kept], rows)
+        y, log_evidence, ok = y[kept], log_evidence[kept], ok[kept]
     forecast = (rows.mean, rows.sd, rows.log_prob, rows.pit, rows.probs, rows.others)
     decided = (rows.loss, rows.action, rows.compared)
-    return Scores(y[keep], *forecast, log_evidence[keep], ok[keep], *decided)
+    return Scores(y, *forecast, log_evidence, ok, *decided)

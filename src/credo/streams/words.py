@@ -44,6 +44,9 @@ class WordLayout:
     places: tuple[int, ...]
     size: int
 
+    def __hash__(self) -> int:
+        return hash((self.size, self.places))
+
     @classmethod
     def of(cls, tree: PyTree, large: int = LARGE) -> WordLayout:
         """The layout of a tree of arrays, or of their shapes and dtypes."""
@@ -101,22 +104,45 @@ class WordLayout:
         words = np.concatenate(among) if among else np.zeros(0, np.uint32)
         return jax.device_put(words), tuple(leaf for place, leaf in leaves if place < 0)
 
-    def give_rows(self, tree: PyTree, rows: int) -> np.ndarray:
-        """The words (rows, size) of trees that are stacked, all of which are among the words, in NumPy."""
-        columns = [np.zeros((rows, 0), np.uint32)]
-        for leaf, shape, dtype in zip(jax.tree.leaves(tree), self.shapes, self.dtypes, strict=True):
-            numbers = np.asarray(leaf, dtype).reshape(rows, *shape)
-            columns.append(_to_numbers(numbers).reshape(rows, _words(dtype) * math.prod(shape)))
-        return np.concatenate(columns, axis=1)
+    def pack_rows(self, tree: PyTree) -> Array:
+        """The words (n, size) of n trees, whose leaves have a leading axis, in a compiled program."""
+        among = [leaf for leaf, place in zip(jax.tree.leaves(tree), self.places, strict=True) if place >= 0]
+        return jax.vmap(_write_few)(among)
+
+    def unpack_rows(self, words: Array) -> PyTree:
+        """The n trees again, bit by bit, in a compiled program."""
+        read = jax.vmap(functools.partial(_read_few, list(self._kinds)))(words)
+        return jax.tree.unflatten(self.treedef, read)
+
+    def give_rows(self, tree: PyTree, length: int) -> np.ndarray:
+        """The words (length, size) of n trees, whose leaves have a leading axis, outside a compiled program;
+        0 behind them.
+        """
+        words = _aligned(length * self.size).reshape(length, self.size)
+        for leaf, (own, _, dtype) in zip(jax.tree.leaves(tree), self._columns, strict=True):
+            rows: np.ndarray = np.asarray(leaf, dtype)
+            numbers, kind = (rows, dtype) if dtype.itemsize == 4 else (_to_numbers(rows), words.dtype)
+            words.view(kind)[: len(rows), own] = numbers.reshape(len(rows), own.stop - own.start)
+        return words
 
     def take_rows(self, words: np.ndarray) -> PyTree:
-        """What `give_rows` took: stacked trees of NumPy arrays."""
+        """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
         leaves = []
-        for place, shape, dtype in self._kinds:
-            own = words[:, place : place + _words(dtype) * math.prod(shape)]
-            numbers = _from_numbers(np.ascontiguousarray(own).reshape(-1), dtype)
+        for own, shape, dtype in self._columns:
+            whole = dtype.itemsize == 4
+            numbers = np.ascontiguousarray((words.view(dtype) if whole else words)[:, own])
+            numbers = numbers if whole else _from_numbers(numbers.reshape(-1), dtype)
             leaves.append(numbers.reshape(len(words), *shape))
         return jax.tree.unflatten(self.treedef, leaves)
+
+    @functools.cached_property
+    def _columns(self) -> tuple[tuple[slice, tuple[int, ...], np.dtype], ...]:
+        """Where the numbers of each leaf among the words stand, their shape and their dtype."""
+        return tuple(
+            (slice(place, place + _words(dtype) * math.prod(shape)), shape, dtype)
+            for place, shape, dtype in self._kinds
+            if place >= 0
+        )
 
     @property
     def _kinds(self) -> Iterable[tuple[int, tuple[int, ...], np.dtype]]:

@@ -168,15 +168,14 @@ class Encoder:
         y, unknown = self._targets(rows, need_target, why)
         why = {**rows.why, **why}
         labels = self._admitted(unknown, y, why, admit) if unknown else ()
-        kept = np.ones(count, bool)
-        kept[list(why)] = False
+        kept, used = np.ones(count, bool), np.arange(count)
         if why:
-            x, y, numbers = x[kept], y[kept], numbers[kept]
+            kept[list(why)] = False
+            x, y, numbers, used = x[kept], y[kept], numbers[kept], used[kept]
             weights = None if weights is None else weights[kept]
         after = state
         if self.scaled:
             after, x[:, self._preparation.places] = self._standardise(state, numbers, learn, weights)
-        used = np.flatnonzero(kept)
         bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
         bad.sort(key=lambda row: row.line)
         found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels
@@ -228,7 +227,7 @@ class Encoder:
         spread = known_spread(mean, sd)
         limit = shrunk_clip(count, self.clip)
         away = (values - mean) / np.where(spread, sd, 1.0)
-        z = np.clip(away, -limit, limit)
+        z = np.maximum(np.minimum(away, limit), -limit)
         if (np.abs(away) > ABSURD).any():
             z = z * (ABSURD / np.maximum(np.abs(away), ABSURD)) ** 2
         return after, np.where(spread, z, 0.0)

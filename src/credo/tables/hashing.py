@@ -60,7 +60,7 @@ def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[n
             lost[row] = is_missing(cells[row])
         x[:, at] = codes
         return lost, (codes == 0) & ~lost
-    index = {category: slot for slot, category in enumerate(column.categories)}
+    index = column.index
     other = len(index)
     codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
     codes = codes.reshape(len(cells))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,11 +78,19 @@ class Moments:
 
     def mean(self) -> np.ndarray:
         """The means, (D,) float64, 0 where nothing was seen."""
-        return _mean(self.total, self.centre, self.s1)
+        return self._now[0]
 
     def sd(self) -> np.ndarray:
         """The sample standard deviations, (D,) float64, 0 where fewer than two entries were seen."""
-        return _sd(self.count, self.total, self.s1, self.s2)
+        return self._now[1]
+
+    @functools.cached_property
+    def _now(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations, of which many rows are told the same."""
+        now = _mean(self.total, self.centre, self.s1), _sd(self.count, self.total, self.s1, self.s2)
+        for array in now:
+            array.flags.writeable = False
+        return now
 
     @property
     def total(self) -> np.ndarray:
@@ -148,6 +157,8 @@ class Moments:
         Returns:
             The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
         """
+        if len(x) == 1 and weights is None and (after := self._one(x[0])) is not None:
+            return after, self.mean()[None], self.sd()[None], self.count[None]
         means, sds = np.empty(x.shape), np.empty(x.shape)
         counts = np.empty(x.shape, np.int64)
         now, start = self, 0
@@ -158,6 +169,26 @@ class Moments:
             now, means[part], sds[part], counts[part] = now._scan_part(x[part], some)
             start = stop
         return now, means, sds, counts
+
+    def _one(self, x: np.ndarray) -> Moments | None:
+        """The moments after a row (D,) that lacks no entry and has none that is unlike the others; None for
+        another row. The same as `_scan_part`, at a third of its cost.
+        """
+        mean, sd = self._now
+        near = np.abs(x - mean) <= FAR * sd  # NaN is not
+        if self.weight is not None or not (near & np.isfinite(sd) & ~self._young(self.count)).all():
+            return None
+        away = x - self.centre
+        sums = self.s1 + away, self.s2 + away * away
+        after = Moments(self.rows + 1, self.count + 1, self.centre, *sums, None, self.streaks)
+        return after._centred() if int(after.rows) % BLOCK == 0 else after
+
+    def _young(self, counts: np.ndarray) -> np.ndarray:
+        """Which columns are taken entry by entry whatever comes, after so many entries (D,)."""
+        young: np.ndarray = counts <= EARLY
+        if self.streaks is not None:
+            young = (young & (self.streaks[:, 3] == 0)) | (self.streaks[:, 0] != 0)
+        return young
 
     def _scan_part(
         self, x: np.ndarray, weights: np.ndarray | None
@@ -199,11 +230,7 @@ class Moments:
             return np.zeros(x.shape[1], bool)
         # the limit falls with the count, so that what no limit calls far is not far
         odd: np.ndarray = (np.abs(x - means) > FAR * sds).any(axis=0) | ~np.isfinite(sds[-1])
-        young = counts[0] <= EARLY
-        if self.streaks is not None:
-            young = (young & (self.streaks[:, 3] == 0)) | (self.streaks[:, 0] != 0)
-        odd |= young
-        return odd
+        return np.asarray(odd | self._young(counts[0]))
 
     def _centred(self) -> Moments:
         """The same moments, of sums about the mean."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,14 +52,15 @@ class Preparation:
     def __init__(self, schema: Schema) -> None:
         self.schema, self.width = schema, schema.width
         self._first_width = schema.first_width
-        self._first, self._late = _layout(schema.columns, 0), _layout(schema.late, self._first_width)
-        scaled = [(column, at) for column, at in (*self._first, *self._late) if column.scaled]
-        self.scaled = [column.name for column, _ in scaled]
-        self.places = [at for _, at in scaled]
-        self._first_scaled = sum(column.scaled for column, _ in self._first)
-        first = list(enumerate(scaled))[: self._first_scaled]
-        self._clean = [place for place, (column, _) in first if _pointed(column)]
+        self._first = _layout(schema.columns, 0, 0)
+        self._first_scaled = sum(one.column.scaled for one in self._first)
+        self._late = _layout(schema.late, self._first_width, self._first_scaled)
+        scaled = [one for one in (*self._first, *self._late) if one.column.scaled]
+        self.scaled = [one.column.name for one in scaled]
+        self.places = [one.at for one in scaled]
+        self._clean = [one.number for one in self._first if one.pointed]
         self._numeric = [self.scaled[place] for place in self._clean]
+        self._others = [one for one in self._first if not one.pointed]
         never = {column.name for column in schema.dropped if column.only is None}
         self._read = {column.name for column in schema.columns} | never | {schema.target.name}
 
@@ -73,7 +75,8 @@ class Preparation:
         rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
         if clean is not None:
             rows.numbers[:, self._clean] = clean
-        _read_cells(rows, self._first, chunk, clean)
+        whole = clean is not None and not np.isnan(clean).any()
+        _read_cells(rows, self._others if whole else self._first, chunk, clean is not None)
         return rows
 
     def complete(self, chunk: Chunk) -> Prepared:
@@ -90,7 +93,7 @@ class Preparation:
             unseen=dict(rows.unseen),
             why=dict(rows.why),
         )
-        _read_cells(whole, self._late, replace(whole, loose=True), None, self._first_scaled)
+        _read_cells(whole, self._late, replace(whole, loose=True), False)
         return whole
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
@@ -125,41 +128,41 @@ class Preparation:
         return {name: columns[name]} if name in columns else {}
 
 
-def _pointed(column: ColumnSpec) -> bool:
-    """Whether a column holds numbers as Python writes them."""
-    return column.kind == "numeric" and column.decimal == "."
-
-
-def _layout(columns: Sequence[ColumnSpec], start: int) -> list[tuple[ColumnSpec, int]]:
-    """Columns with the places of their first features."""
-    ends = np.cumsum([start, *(len(column.features) for column in columns)])
-    return list(zip(columns, ends.tolist(), strict=False))
-
-
-def _read_cells(
-    rows: Prepared,
-    layout: Sequence[tuple[ColumnSpec, int]],
-    chunk: Chunk,
-    clean: np.ndarray | None,
-    place: int = 0,
-) -> None:
-    """Read the cells of some columns into prepared rows. `clean` are numbers that stand in `rows` already,
-    and `place` is that of the first of these columns among the standardised.
+class _Place(NamedTuple):
+    """Where a column stands: its first feature, the one that says that its cell is missing, and its number
+    among the standardised columns (-1 for none); and whether it holds numbers as Python writes them.
     """
-    whole = clean is not None and not np.isnan(clean).any()
-    for column, at in layout:
-        x = rows.x
-        scaled = column.scaled
-        place += scaled
-        if clean is not None and _pointed(column):
-            if whole:
-                continue
-            lost = np.isnan(rows.numbers[:, place - 1])
-        elif scaled:
+
+    column: ColumnSpec
+    at: int
+    missing: int
+    number: int
+    pointed: bool
+
+
+def _layout(columns: Sequence[ColumnSpec], at: int, number: int) -> list[_Place]:
+    """Where columns stand, from these places on."""
+    places = []
+    for column in columns:
+        end, scaled = at + len(column.features), column.scaled
+        pointed = column.kind == "numeric" and column.decimal == "."
+        missing = end - 1 if column.has_missing else -1  # the last one is shared by all
+        places.append(_Place(column, at, missing, number if scaled else -1, pointed))
+        at, number = end, number + scaled
+    return places
+
+
+def _read_cells(rows: Prepared, layout: Sequence[_Place], chunk: Chunk, clean: bool) -> None:
+    """Read the cells of some columns into prepared rows, where those of the clean may stand already."""
+    x = rows.x
+    for column, at, missing, number, pointed in layout:
+        if clean and pointed:
+            lost = np.isnan(rows.numbers[:, number])
+        elif column.scaled:
             cells = cells_of(chunk, column.name)
             numeric = column.kind == "numeric"
             values, wrong = to_numbers(cells, column.decimal) if numeric else read_times(column, cells, x, at)
-            rows.numbers[:, place - 1] = values
+            rows.numbers[:, number] = values
             lost = np.isnan(values)
             for row in np.flatnonzero(wrong).tolist():
                 shown = cell_text(cells[row])[:40]
@@ -172,7 +175,7 @@ def _read_cells(
                 rows.unseen[column.name] = other
         if lost.any():
             rows.missing[column.name] = lost
-            x[lost, at + len(column.features) - 1 if column.has_missing else -1] = 1.0
+            x[lost, missing] = 1.0
 
 
 def cells_of(chunk: Chunk, name: str) -> Cells:

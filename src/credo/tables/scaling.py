@@ -108,7 +108,7 @@ class TargetScaler:
         spread = known_spread(mean, sd)
         scale = np.where(spread, sd, 1.0)
         limit = shrunk_clip(count, self.clip)
-        z = np.where(spread, np.clip((y - mean) / scale, -limit, limit), 0.0)
+        z = np.where(spread, np.maximum(np.minimum((y - mean) / scale, limit), -limit), 0.0)
         known = spread & (count >= self.warmup)
         return after, ScaledTarget(z[:, 0], mean[:, 0].copy(), scale[:, 0], known[:, 0])
 

@@ -68,6 +68,11 @@ class ColumnSpec:
     cycles: tuple[Cycle, ...] = ("hour", "weekday")
     decimal: Mark = "."
 
+    @functools.cached_property
+    def index(self) -> dict[str, int]:
+        """The numbers of a categorical column's categories."""
+        return {category: number for number, category in enumerate(self.categories)}
+
     @property
     def scaled(self) -> bool:
         """Whether its first feature is a number that is standardised."""

@@ -1,0 +1,48 @@
+"""One whole state of a session to forecast by, which no learning changes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+from credo.core.turns import in_turn
+from credo.live.encoding import Encoding
+from credo.live.intake import Rows, blocks_of
+from credo.live.packed import PackedBelief
+from credo.sessions.forecasts import Forecasts, forecast_blocks
+from credo.tables import Moments
+
+__all__ = ["View", "changing"]
+
+M = TypeVar("M", bound=Callable[..., Any])
+"""A method."""
+
+
+class View(NamedTuple):
+    """A belief, how rows are encoded, the labels of the classes (none for numbers), and the moments of the
+    targets, None where these are forecast as they come.
+    """
+
+    packed: PackedBelief
+    encoding: Encoding
+    classes: tuple[str, ...]
+    moments: Moments | None
+
+    def forecast(self, rows: Rows, chunk: int, levels: Sequence[float]) -> Forecasts:
+        """Forecast rows in the target's own units."""
+        blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
+        return forecast_blocks(self.packed, blocks, chunk, self.classes, self.moments, levels)
+
+
+def changing(method: M) -> M:
+    """A method that changes a session, in its turn, and leaves a `View` to threads that do not wait."""
+
+    @functools.wraps(method)
+    def leaving_a_view(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._look()
+
+    return in_turn(cast(M, leaving_a_view))
