@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import msgspec
 
 from credo.core.errors import CredoError
 from credo.serve.hosting import Hosted, Model
+from credo.serve.inbox import Inbox
 from credo.serve.journal_store import Event, Store
 from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
 from credo.serve.table_model import Answer, TableModel
@@ -60,6 +60,9 @@ class Learner(threading.Thread):
         keep: called with answers and the numbers of their lines, to be written down.
         build: called with a model that has all rows that it needs.
         after: called after each group with the models that took lines.
+
+    Attributes:
+        submit, end: see `Inbox`.
     """
 
     def __init__(
@@ -71,45 +74,26 @@ class Learner(threading.Thread):
     ) -> None:
         super().__init__(name="credo-learner", daemon=True)
         self.store, self._keep, self._build, self._after = store, keep, build, after
-        self._items: deque[Lines | Ask | Built | Call] = deque()
-        self._wake, self._ending = threading.Condition(), False
+        self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
+        self.submit, self.end = self._inbox.put, self._inbox.end
         self._recent: dict[int, bytes] = {}
         self._replies: list[tuple[Ticket, Reply]] = []
-
-    def submit(self, items: Sequence[Lines | Ask | Built | Call]) -> None:
-        """Let items wait for their turn."""
-        with self._wake:
-            self._items.extend(items)
-            self._wake.notify()
 
     @property
     def waiting(self) -> int:
         """How many items wait."""
-        return len(self._items)
+        return len(self._inbox)
 
     def forget(self, seqs: list[int]) -> None:
         """Forget answers, which are on the disk now."""
         for seq in seqs:
             self._recent.pop(seq, None)
 
-    def end(self) -> None:
-        """Do what waits, and end."""
-        with self._wake:
-            self._ending = True
-            self._wake.notify()
-
     def run(self) -> None:
         """Work until the end."""
-        while True:
-            with self._wake:
-                self._wake.wait_for(lambda: self._items or self._ending, 1.0)
-                items = list(self._items)
-                self._items.clear()
-                ending = self._ending and not items
+        while (items := self._inbox.take(1.0)) is not None:
             if items:
                 self._work(items)
-            elif ending:
-                return
             else:
                 self._after(set())
 

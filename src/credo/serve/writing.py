@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from credo.core.errors import CredoError
+from credo.serve.inbox import Inbox
 from credo.serve.journal_store import Store
 from credo.serve.problems import Problem
 
@@ -47,52 +49,36 @@ class Writer(threading.Thread):
     def __init__(self, store: Store, forget: Callable[[list[int]], None], flush: Callable[[], None]) -> None:
         super().__init__(name="credo-writer", daemon=True)
         self.store, self._forget, self._flush = store, forget, flush
-        self._tasks: deque[Task] = deque()
+        self._inbox: Inbox[Task] = Inbox(lambda task: task.size)
+        self.end = self._inbox.end
         self._answers: deque[tuple[bytes, int]] = deque()
-        self._wake, self._ending = threading.Condition(), False
         self.waiting = 0
         self.transactions = self.lines = 0
         self.failure = ""
 
     def submit(self, task: Task, *, always: bool = False) -> None:
         """Let a task wait for the next transaction; a `Problem` where too many wait."""
-        with self._wake:
+        with self._inbox.turn:
             if not always and self.waiting + task.size > max(WAITING, task.size):
                 raise Problem(429, f"{self.waiting:,} lines wait, of at most {WAITING:,}; try again later.")
-            if self._ending and not always:
+            if self._inbox.ending and not always:
                 raise Problem(503, "the service is stopping; try again later.")
-            self._tasks.append(task)
             self.waiting += task.size
-            self._wake.notify()
+            self._inbox.put([task])
 
     def keep(self, answers: list[tuple[bytes, int]]) -> None:
         """Write answers, by the numbers of their lines, with the next transaction."""
         self._answers.extend(answers)
 
-    def end(self) -> None:
-        """Write what waits, and end; called when no more tasks can come."""
-        with self._wake:
-            self._ending = True
-            self._wake.notify()
-
     def run(self) -> None:
-        """Write until the end."""
-        while True:
-            with self._wake:
-                if not self._tasks and not self._ending:
-                    self._wake.wait(IDLE if self._answers else None)
-                tasks: list[Task] = []
-                size = 0
-                while self._tasks and (not tasks or size + self._tasks[0].size <= GROUP):
-                    tasks.append(self._tasks.popleft())
-                    size += tasks[-1].size
-                ending = self._ending and not tasks
+        """Write until the end; answers without room on the disk are given again after the next start."""
+        while (tasks := self._inbox.take(IDLE if self._answers else None, GROUP)) is not None:
             if tasks or self._answers:
                 self._transact(tasks)
-                with self._wake:
-                    self.waiting -= size
-            elif ending:
-                return
+                with self._inbox.turn:
+                    self.waiting -= sum(task.size for task in tasks)
+        if self._answers:
+            self._transact([])
 
     def _transact(self, tasks: list[Task]) -> None:
         answers = [self._answers.popleft() for _ in range(len(self._answers))]
@@ -117,8 +103,8 @@ class Writer(threading.Thread):
             )
             for task in tasks:
                 task.refused(problem)
-            if not tasks:
-                threading.Event().wait(IDLE)  # only answers waited: try again later
+            if not tasks and not self._inbox.ending:
+                time.sleep(IDLE)  # only answers waited: try again later
             return
         self.failure = ""
         self.transactions += 1

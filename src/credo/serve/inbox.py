@@ -1,0 +1,54 @@
+"""What waits for a thread: it takes things in their order, until the end."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+__all__ = ["Inbox"]
+
+T = TypeVar("T")
+
+
+class Inbox(Generic[T]):
+    """Things for one thread, which others put in. `turn` is the lock under which both happen, and `size` says
+    how much a thing is.
+    """
+
+    def __init__(self, size: Callable[[T], int] = lambda thing: 1) -> None:
+        self._size = size
+        self.turn = threading.Condition()
+        self.ending = False
+        self._things: deque[T] = deque()
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def put(self, things: Iterable[T]) -> None:
+        """Let things wait for their turn."""
+        with self.turn:
+            self._things.extend(things)
+            self.turn.notify()
+
+    def end(self) -> None:
+        """Let the thread end, once it has taken what waits."""
+        with self.turn:
+            self.ending = True
+            self.turn.notify()
+
+    def take(self, seconds: float | None, most: int | None = None) -> list[T] | None:
+        """What waits, at most so much unless the first thing is more; nothing where nothing came within so
+        many seconds, and None at the end.
+        """
+        with self.turn:
+            if not self._things and not self.ending:
+                self.turn.wait(seconds)
+            taken, size = list[T](), 0
+            while self._things:
+                size += self._size(self._things[0])
+                if most is not None and taken and size > most:
+                    break
+                taken.append(self._things.popleft())
+            return None if self.ending and not taken else taken
