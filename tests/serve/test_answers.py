@@ -30,8 +30,10 @@ def session_of(host: Host) -> tuple[Session, list[Any]]:
     for events in service.learner.store.events(hosted.number, 0, service.learner.store.last(), 7):
         for event in events:
             if event.kind != "predict":
-                x = (event.row or event.content).x
-                (forecast,), _ = session.forecast_then_learn([{**x, "y": event.content.y}])
+                x, weight = (event.row or event.content).x, event.content.weight
+                (forecast,), _ = session.forecast_then_learn(
+                    [{**x, "y": event.content.y}], weights=None if weight is None else [weight]
+                )
                 forecasts.append((event.seq, forecast))
     return session, forecasts
 
@@ -39,7 +41,8 @@ def session_of(host: Host) -> tuple[Session, list[Any]]:
 def test_answers_are_the_forecasts_before_learning_with_their_scores(host: Host) -> None:
     answers = {}
     for number in range(40, 60):
-        answer = host.post(LEARN, json=row(number)).json()
+        heavy = {"weight": 2.5} if number % 5 == 0 else {}
+        answer = host.post(LEARN, json={**row(number), **heavy}).json()
         answers[answer["seq"]] = answer
     session, forecasts = session_of(host)
     said = {seq: forecast for seq, forecast in forecasts}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
@@ -29,7 +31,7 @@ CASES = {
     "no target": ('{"id": "n", "x": {"a": 1}}', 422, "y is missing."),
     "target inside": ('{"id": "n", "x": {"y": 1}, "y": 1}', 422, "x must not hold the target, 'y'."),
     "no id": ('{"x": {"a": 1}, "y": 1}', 422, "id must be a text of 1 to 200 characters"),
-    "field": ('{"id": "n", "x": {"a": 1}, "y": 1, "wait": 2}', 422, "wait is no field of this"),
+    "field": ('{"id": "n", "x": {"a": 1}, "y": 1, "when": 2}', 422, "when is no field of this"),
 }
 
 
@@ -160,3 +162,68 @@ def test_the_page_asks_no_other_host(host: Host) -> None:
     assert "credo_journal_lines_total" in host.get("/metrics").text
     assert host.get("/openapi.json").json()["openapi"].startswith("3.1")
     ready(host)
+
+
+def test_bodies_that_come_too_slowly_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (app, doors):
+        monkeypatch.setattr(module, "SECONDS", 0.05)
+
+    async def ask(path: str) -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+        heads = [(b"content-length", b"100"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "headers": heads}
+        scope |= {
+            "query_string": b"",
+            "scheme": "http",
+            "server": ("x", 80),
+            "client": ("x", 1),
+            "root_path": "",
+        }
+        parts: list[dict[str, Any]] = [{"type": "http.request", "body": b'{"id": ', "more_body": True}]
+
+        async def receive() -> dict[str, Any]:
+            if not parts:
+                await asyncio.sleep(60)
+            return parts.pop()
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await host.app({**scope, "http_version": "1.1"}, receive, send)
+        return sent
+
+    for path in (LEARN, f"{LEARN}:batch"):
+        start, body = asyncio.run(ask(path))
+        assert start["status"] == 408, (path, body)
+        assert b"the body must come within 0.05 seconds." in body["body"]
+
+
+def test_long_batches_and_unknown_classes_are_refused(host: Host, digest: Callable[[], str]) -> None:
+    before = digest()
+    long = host.post(f"{LEARN}:batch", content=b" " * (app.BATCH_BODY + 1))
+    assert long.status_code == 413 and "a batch 16,777,216" in long.json()["detail"]
+    fixed = {
+        "target": "y",
+        "columns": {"a": "number"},
+        "classes": ["no", "yes"],
+        "options": LINEAR["options"],
+    }
+    assert host.put("/v1/models/fixed", json=fixed).status_code == 202
+    ready(host)
+    row = {"id": "c", "x": {"a": 1.0}}
+    learned = host.post("/v1/models/fixed/learn", json={**row, "y": "yes"})
+    assert learned.json()["forecast"]["probs"] == pytest.approx({"no": 0.5, "yes": 0.5}, abs=1e-6)
+    for id, y in (("d", "maybe"), ("e", 1), ("f", True)):
+        refused = host.post("/v1/models/fixed/learn", json={**row, "id": id, "y": y})
+        assert refused.status_code == 422
+        assert refused.json()["detail"] == f"y must be one of the classes no, yes; got {y!r}."
+    assert host.get("/v1/models/fixed").json()["state"]["rows"] == 1 and digest() == before
+    assert host.delete("/v1/models/fixed").status_code == 204
+
+
+def test_weights_that_cannot_be_are_refused(host: Host, digest: Callable[[], str]) -> None:
+    before = digest()
+    for weight in (0, -1, 1e9, "2", True):
+        refused = host.post(LEARN, json={**row(900), "weight": weight})
+        assert refused.status_code == 422 and refused.json()["detail"].startswith("weight must be")
+    assert digest() == before

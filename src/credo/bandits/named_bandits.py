@@ -34,24 +34,33 @@ def start_bandit(
     seed: int = 0,
     log: str | os.PathLike[str] | None = None,
     clock: Clock | None = None,
+    brought: int | None = None,
+    arm_features: int = 16,
 ) -> tuple[Bandit, str]:
     """A new bandit, and its agent in words. `inputs` are the length of contexts, None for none; if they come
-    by name (`named`), they are the places for them. None elsewhere leaves a choice to the bandit.
+    by name (`named`), they are the places for them. None elsewhere leaves a choice to the bandit. With
+    `brought` each decision brings its arms, at most so many, with so many places for their features.
     """
     # contexts by name are standardised by their encoder
     problem = BanditProblem(len(arms), inputs, binary=True, scale=not named, units="online")
+    if brought is not None:
+        inputs = inputs or SLOTS
+        width = inputs + arm_features
+        problem = problem._replace(arms=brought, inputs=width, binary=False, design="actions", scale=False)
     ready = prepare(agent or "default", problem, policy_of(policy))
     params: Any = ready.params
     if inspect.isfunction(params):
         params = params(jax.random.key(seed))
-    options = {"context": jnp.zeros(inputs or 0)} if ready.agent.takes_example else None
+    example = ready.agent.takes_example and brought is None
+    options = {"context": jnp.zeros(inputs or 0)} if example else None
     bandit = Bandit(
         ready.agent,
-        arms=list(arms),
+        arms=list(arms) if brought is None else {},
         params=params,
         var=ready.var,
         options=options,
         features=(inputs or SLOTS) if named else SLOTS,
+        arm_features=None if brought is None else arm_features,
         window=10_000 if window is None else window,
         timeout=timeout,
         on_missing="drop" if on_missing is None else on_missing,

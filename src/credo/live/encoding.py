@@ -59,6 +59,7 @@ class Block:
         unseen: the number of cells of an unknown category, by column.
         classes: the new classes, with the line of the first row of each.
         labelled: whether the rows have targets.
+        weights: how many equal rows each counts as (n,); None where each counts once.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -74,6 +75,7 @@ class Block:
     unseen: dict[str, int] = dataclasses.field(default_factory=dict)
     classes: dict[str, int] = dataclasses.field(default_factory=dict)
     labelled: bool = True
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -227,15 +229,18 @@ class TableEncoding(GrowingEncoder):
                 f"the model was saved for a table with the target {self.target!r}; this data is images."
             )
         admit = self.admit if learn else None
+        weights = rows.weights if learn else None
         after, x, y, report = self.encoder.encode(
-            self.state, rows, learn, need_target=need_target, admit=admit
+            self.state, rows, learn, need_target=need_target, admit=admit, weights=weights
         )
         if learn:
             self.go_on(after)
         new: dict[str, int] = {}
         if report.labels:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
-        return Block(x, y, report.lines, report.read, report.bad, report.missing, report.unseen, new)
+        found = report.bad, report.missing, report.unseen, new
+        used = None if weights is None else weights[report.kept]
+        return Block(x, y, report.lines, report.read, *found, weights=used)
 
     def limit(self, clip: float) -> None:
         """Clip standardised numbers so, unless it was said before."""

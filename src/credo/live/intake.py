@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 from narwhals.typing import IntoFrame
+from numpy.typing import ArrayLike
 
 from credo.core.errors import DataError
 from credo.live.encoding import Block, Encoding, Images
@@ -58,26 +59,54 @@ def first_chunks(rows: Rows) -> list[Chunk]:
     return chunks
 
 
-def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool = True) -> Iterator[Block]:
+def blocks_of(
+    rows: Rows,
+    encoding: Encoding,
+    *,
+    learn: bool,
+    need_target: bool = True,
+    weights: ArrayLike | None = None,
+) -> Iterator[Block]:
     """Encoded rows, a `Block` unchanged; with `need_target` a row without a target is bad."""
     if isinstance(rows, Block):
         yield rows
         return
-    for chunk in chunks_of(rows):
+    for chunk in _weighted(rows, weights):
         if learn:
             yield from encoding.learned(chunk)
         else:
             yield encoding.encode(chunk, learn=False, need_target=need_target)
 
 
-def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
+def _weighted(rows: Rows, weights: ArrayLike | None) -> Iterator[Chunk | Images]:
+    """`chunks_of` with the weights (n,) of the rows; a DataError where these cannot be."""
+    if weights is None:
+        yield from chunks_of(rows)
+        return
+    every, start = np.asarray(weights, float), 0
+    if every.ndim != 1 or not (np.isfinite(every) & (every > 0)).all():
+        raise DataError("weights must be finite numbers above 0, one a row.", field="weights")
+    chunks = list(chunks_of(rows))
+    if len(every) != sum(map(len, chunks)):
+        raise DataError(
+            f"weights must be as many as the rows, {sum(map(len, chunks))}; got {len(every)}.",
+            field="weights",
+        )
+    for chunk in chunks:
+        if isinstance(chunk, Images):
+            raise DataError("weights are for rows of a table; got images.", field="weights")
+        own, start = every[start : start + len(chunk)], start + len(chunk)
+        yield dataclasses.replace(chunk, weights=None if (own == 1.0).all() else own)
+
+
+def segments(rows: Rows, encoding: Encoding, weights: ArrayLike | None = None) -> Iterator[Block]:
     """Encoded rows to learn from, those of `blocks_of`, and between them blocks of rows without a usable
     target, to be forecast: these are encoded twice, by the rows before them, and change no statistics.
     """
     if isinstance(rows, Block):
         yield rows
         return
-    for chunk in chunks_of(rows):
+    for chunk in _weighted(rows, weights):
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue

@@ -229,7 +229,8 @@ class Runner:
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
         if self.scaler.begun_again(before).any():
             self._other_units()
-        first, count = 0 if self.units else _first_known(scaling), int(before.count[0])
+        # all rows count, also those too far off for the moments, which may come in one call or in several
+        first, count = 0 if self.units else _first_known(scaling), int(before.rows)
         if first:
             early, part = rows.part(slice(0, first)), scaling.part(slice(0, first))
             own = np.ones(first) if early.weights is None else early.weights
@@ -270,12 +271,13 @@ class Runner:
         size = len(rows.y)
         for begin, stop in cuts(size, size, [WARMUP - int(self.scaler.count[0])]):
             part, before = rows.part(slice(begin, stop)), int(self.scaler.count[0])
-            self.scaler, scaling = SCALER.encode(self.scaler, part.y)
+            self.scaler, scaling = SCALER.encode(self.scaler, part.y, weights=part.weights)
             if before == WARMUP:
                 learner, self.belief = self._build(scaling)
                 self.learner = with_waves(learner, self.learner)
             warm = np.full(stop - begin, before >= WARMUP, np.float32)
-            columns = part._replace(y=part.y.astype(np.float32), weights=warm)
+            share = warm if part.weights is None else (warm * part.weights).astype(np.float32)
+            columns = part._replace(y=part.y.astype(np.float32), weights=share)
             yield self._learn_rows(start + begin, columns, scaling, before)
 
     def _learn_rows(

@@ -125,6 +125,8 @@ class SeriesEncoding(TableEncoding):
         if not isinstance(rows, Chunk) or isinstance(rows, LaggedChunk):
             yield from super().learned(rows)
             return
+        if rows.weights is not None:
+            raise DataError("weights must be left out for a series in time, whose rows count once each.")
         lagged, self.history = self.columns.rows(rows, self.history)
         yield from super().learned(lagged)
 

@@ -36,6 +36,7 @@ SAVED = "application/octet-stream"
 
 PAGES = Path(__file__).parent / "pages"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
+TYPES |= {".svg": "image/svg+xml"}
 SAFE = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -221,6 +222,7 @@ HANDLERS = [
     _page("/models/{name:str}", "view.html"),
     _page("/pages/view.js", "view.js"),
     _page("/pages/view.css", "view.css"),
+    _page("/pages/icon.svg", "icon.svg"),
 ]
 
 

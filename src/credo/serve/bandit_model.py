@@ -13,7 +13,7 @@ from credo.bandits import Bandit
 from credo.bandits.named_bandits import start_bandit
 from credo.core.errors import CredoError
 from credo.serve.journal_store import Event
-from credo.serve.requests import Decide, Reward, as_context
+from credo.serve.requests import Decide, Observe, Reward, as_context
 from credo.serve.specs import BanditSpec
 from credo.serve.table_model import Answer, Given
 from credo.streams import checkpoint
@@ -27,6 +27,11 @@ class BanditModel:
     def __init__(self, bandit: Bandit, spec: BanditSpec, time: _JournalTime) -> None:
         self.bandit, self.spec, self._time = bandit, spec, time
         self.columns = None
+
+    @property
+    def latest(self) -> float:
+        """The time of the latest line."""
+        return self._time.latest
 
     @classmethod
     def start(cls, spec: BanditSpec) -> BanditModel:
@@ -44,6 +49,8 @@ class BanditModel:
             on_missing=spec.on_missing,
             seed=spec.seed,
             clock=time,
+            brought=spec.brought,
+            arm_features=spec.arm_features,
         )
         return cls(bandit, spec, time)
 
@@ -59,7 +66,8 @@ class BanditModel:
         spec = self.spec
         named = {"a": 0.0} if spec.features else None
         context = named if spec.inputs is None else np.zeros(spec.inputs, np.float32)
-        copy.reward(copy.decide(context).id, 0.0)
+        brought = None if spec.brought is None else {"a": {"a": 0.0}, "b": {"a": 1.0}}
+        copy.reward(copy.decide(context, brought).id, 0.0)
 
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Decide and learn in order; the answers."""
@@ -73,8 +81,18 @@ class BanditModel:
                 made = self.bandit.decide(as_context(content.context), content.arms, id=event.id)
                 pmf = {name: p for name, p in made.pmf.items() if p > 0}
                 return {"arm": made.arm, "propensity": made.propensity, "pmf": pmf, "version": made.version}
+            if isinstance(content, Observe):
+                seen = self.bandit.observe(
+                    as_context(content.context),
+                    content.arm,
+                    content.reward,
+                    propensity=content.propensity,
+                    arms=content.arms,
+                    id=event.id,
+                )
+                return {"status": None if seen.status is None else seen.status.value}
             assert isinstance(content, Reward)
-            status = self.bandit.reward(event.id, content.value)
+            status = self.bandit.reward(event.id, content.value, part=content.part)
         except CredoError as error:
             return {"reason": str(error), "refused": 422}
         if status == "expired":

@@ -197,7 +197,9 @@ class Client:
                 )
             time.sleep(0.1)
 
-    def learn(self, name: str, x: Mapping[str, Any], y: Any, id: str | None = None) -> dict[str, Any]:
+    def learn(
+        self, name: str, x: Mapping[str, Any], y: Any, id: str | None = None, *, weight: float | None = None
+    ) -> dict[str, Any]:
         """Learn a row; the answer has its forecast before, and its score.
 
         Arguments:
@@ -205,11 +207,13 @@ class Client:
             x: the cells by column.
             y: the target.
             id: the id of the row; None for a new one.
+            weight: how many equal rows it counts as; None for 1.
 
         Raises:
             ServiceError: the service refused, or did not answer.
         """
-        return self._call("POST", f"/v1/models/{name}/learn", {"id": _id(id), "x": x, "y": y})
+        content = {"id": _id(id), "x": x, "y": y} | ({} if weight is None else {"weight": weight})
+        return self._call("POST", f"/v1/models/{name}/learn", content)
 
     def learn_batch(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Learn rows, at most 10,000, all or none.
@@ -251,28 +255,65 @@ class Client:
         return self._call("POST", f"/v1/models/{name}/label", {"id": id, "y": y})
 
     def decide(
-        self, name: str, context: Any = None, arms: Sequence[str] | None = None, id: str | None = None
+        self,
+        name: str,
+        context: Any = None,
+        arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+        id: str | None = None,
     ) -> dict[str, Any]:
         """Choose an arm; the answer has the arm, its propensity and the id of the decision.
 
         Arguments:
             name: the bandit.
-            context: numbers and texts by name, a list of numbers, or None.
-            arms: the arms among which to choose; None for all.
+            context: numbers, texts, lists and objects by name, a list of numbers, or None.
+            arms: the arms among which to choose, or where the bandit takes arms with a call their features by
+                name; None for all.
             id: the id of the decision; None for a new one.
         """
-        content = {"id": _id(id), "context": context, "arms": None if arms is None else list(arms)}
+        content = {"id": _id(id), "context": context, "arms": _arms(arms)}
         return self._call("POST", f"/v1/models/{name}/decide", content) | {"id": content["id"]}
 
-    def reward(self, name: str, id: str, value: float) -> dict[str, Any]:
-        """Learn the reward of a decision.
+    def reward(self, name: str, id: str, value: float, *, part: str | None = None) -> dict[str, Any]:
+        """Learn the reward of a decision, or keep a part of it.
 
         Arguments:
             name: the bandit.
             id: the id of the decision.
-            value: the reward.
+            value: the reward, or the part.
+            part: the name of the part; None for the last one, or all of it.
         """
-        return self._call("POST", f"/v1/models/{name}/reward", {"id": id, "value": value})
+        content = {"id": id, "value": value} | ({} if part is None else {"part": part})
+        return self._call("POST", f"/v1/models/{name}/reward", content)
+
+    def observe(
+        self,
+        name: str,
+        context: Any,
+        arm: str,
+        reward: float | None = None,
+        *,
+        propensity: float | Mapping[str, float] | None = None,
+        arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
+        id: str | None = None,
+    ) -> dict[str, Any]:
+        """Learn from a choice that was made elsewhere; the answer has its id.
+
+        Arguments:
+            name: the bandit.
+            context: as for `decide`.
+            arm: the chosen arm.
+            reward: its reward; None if it comes later.
+            propensity: the probability with which it was chosen, or those of all arms by name.
+            arms: as for `decide`.
+            id: the id of the choice; None for a new one.
+        """
+        content = {"id": _id(id), "context": context, "arm": arm, "reward": reward}
+        content |= {"propensity": propensity, "arms": _arms(arms)}
+        return self._call("POST", f"/v1/models/{name}/observe", content) | {"id": content["id"]}
+
+
+def _arms(arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> Any:
+    return dict(arms) if isinstance(arms, Mapping) else None if arms is None else list(arms)
 
 
 def _id(id: str | None) -> str:

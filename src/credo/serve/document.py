@@ -18,6 +18,7 @@ _WORDS = {
     "label": "Learn what was observed of a row that was forecast.",
     "decide": "Choose an arm.",
     "reward": "Learn the reward of a decision.",
+    "observe": "Learn from a choice that was made elsewhere.",
 }
 _REFUSALS = {
     "400": "The body is no JSON object.",

@@ -22,7 +22,8 @@ __all__ = ["BODY", "ROUTES", "SECONDS", "Doors", "failed"]
 BODY, SECONDS = 1 << 20, 30.0
 """The longest body of a request, in bytes, and how long it and its answer may take."""
 
-ROUTES = {"learn": "learn", "predict": "read", "label": "learn", "decide": "learn", "reward": "learn"}
+ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
+ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
 """What each route needs of a token."""
 
 PATH = re.compile(rf"/v1/models/([^/]{{1,200}})/({'|'.join(ROUTES)})")

@@ -16,7 +16,7 @@ import msgspec
 
 from credo.core.errors import DataError
 from credo.serve.problems import Problem
-from credo.serve.requests import KINDS, Content, Predict
+from credo.serve.requests import KINDS, Content, Predict, Reward
 
 __all__ = ["Event", "ModelRow", "SnapshotRow", "Store"]
 
@@ -38,7 +38,10 @@ CREATE TABLE snapshots (
 ) STRICT;
 """
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_PART = "part:"
+"""What the kind of a line begins with that holds a part of a reward, before the part's name."""
+
+_encode = msgspec.json.Encoder().encode  # names stay in their order, in which a bandit gives them places
 _decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
 
 
@@ -181,9 +184,10 @@ class Store:
         content is another one, or where what it is about is not there.
         """
         row, given = None, 0
+        line = f"{_PART}{content.part}" if isinstance(content, Reward) and content.part is not None else kind
         if kind in ("label", "reward"):
-            about = "predict" if kind == "label" else "decide"
-            found = self._find(model, id, about)
+            about = ("predict",) if kind == "label" else ("decide", "observe")
+            found = next(filter(None, (self._find(model, id, one) for one in about)), None)
             if found is None:
                 what = "prediction" if kind == "label" else "decision"
                 raise Problem(
@@ -194,12 +198,12 @@ class Store:
         at = self.now()
         cursor = self._do(
             "INSERT OR IGNORE INTO events (model, id, kind, time, content) VALUES (?, ?, ?, ?, ?)",
-            (model, id, kind, at, _encode(content)),
+            (model, id, line, at, _encode(content)),
         )
         if cursor.rowcount:
             assert cursor.lastrowid is not None
             return Event(cursor.lastrowid, id, kind, at, content, row, given)  # type: ignore[arg-type]
-        found = self._find(model, id, kind)
+        found = self._find(model, id, line)
         assert found is not None
         if _decoders[kind](found[1]) != content:
             which = {"label": "label", "reward": "reward"}.get(kind, "row")
@@ -277,4 +281,5 @@ def _event(
     seq: int, id: str, kind: str, at: float, content: bytes, given: int | None, row: bytes | None
 ) -> Event:
     about = None if row is None else _decoders["predict"](row)
+    kind = "reward" if kind.startswith(_PART) else kind
     return Event(seq, id, kind, at, _decoders[kind](content), about, given or 0)  # type: ignore[arg-type]

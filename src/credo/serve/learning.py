@@ -173,7 +173,7 @@ class Learner(threading.Thread):
             self._recent[event.seq] = body
             kept.append((body, event.seq))
         self._keep(kept)
-        hosted.decided += sum(event.kind in ("decide", "reward") for event in events)
+        hosted.decided += sum(event.kind in ("decide", "reward", "observe") for event in events)
         hosted.forecasts += predicted
 
     def catch_up(self, hosted: Hosted, upto: int) -> None:

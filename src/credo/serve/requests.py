@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -23,6 +23,7 @@ __all__ = [
     "Decide",
     "Label",
     "Learn",
+    "Observe",
     "Predict",
     "Reward",
     "read_lines",
@@ -33,19 +34,24 @@ __all__ = [
 BATCH = 10_000
 """The most rows of a batch."""
 
+HEAVIEST, NESTED = 1e6, 8
+"""The largest weight of a row, and how deep objects of a context may be nested."""
+
 Cell: TypeAlias = float | int | str | bool | None
 
 
-class Learn(msgspec.Struct, frozen=True):
+class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row and what was observed.
 
     Arguments:
         x: the cells by column; null, or a column left out, is a missing value.
         y: the target.
+        weight: how many equal rows it counts as, above 0; null for 1.
     """
 
     x: dict[str, Cell]
     y: Cell
+    weight: float | None = None
 
 
 class Predict(msgspec.Struct, frozen=True):
@@ -58,39 +64,64 @@ class Predict(msgspec.Struct, frozen=True):
     x: dict[str, Cell]
 
 
-class Label(msgspec.Struct, frozen=True):
+class Label(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was observed of a row that was forecast before.
 
     Arguments:
         y: the target.
+        weight: how many equal rows it counts as, above 0; null for 1.
     """
 
     y: Cell
+    weight: float | None = None
 
 
 class Decide(msgspec.Struct, frozen=True):
     """A context in which an arm is to be chosen.
 
     Arguments:
-        context: numbers, truth values and texts by name, a list of numbers, or null.
-        arms: the arms among which to choose; null for all.
+        context: numbers, truth values, texts, lists of them and objects of all these by name; or a list of
+            numbers; or null.
+        arms: the names of the arms among which to choose; null for all. Where a bandit takes arms with a
+            call, an object: their features by name.
     """
 
-    context: dict[str, Cell] | list[float] | None = None
-    arms: list[str] | None = None
+    context: dict[str, Any] | list[float] | None = None
+    arms: list[str] | dict[str, dict[str, Any]] | None = None
 
 
-class Reward(msgspec.Struct, frozen=True):
+class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
     """The reward of a decision.
 
     Arguments:
         value: a finite number.
+        part: the name of the part of the reward that it is; null for the last part, or all of it.
     """
 
     value: float
+    part: str | None = None
 
 
-Content: TypeAlias = Learn | Predict | Label | Decide | Reward
+class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A choice that was made elsewhere.
+
+    Arguments:
+        arm: the name of the chosen arm.
+        context: as of `Decide`.
+        reward: its reward; null if it comes later.
+        propensity: the probability with which it was chosen, or those of all arms by name; null where nobody
+            knows.
+        arms: as of `Decide`.
+    """
+
+    arm: str
+    context: dict[str, Any] | list[float] | None = None
+    reward: float | None = None
+    propensity: float | dict[str, float] | None = None
+    arms: list[str] | dict[str, dict[str, Any]] | None = None
+
+
+Content: TypeAlias = Learn | Predict | Label | Decide | Reward | Observe
 
 KINDS: dict[str, type[Content]] = {
     "learn": Learn,
@@ -98,6 +129,7 @@ KINDS: dict[str, type[Content]] = {
     "label": Label,
     "decide": Decide,
     "reward": Reward,
+    "observe": Observe,
 }
 """The kinds of what a journal holds."""
 
@@ -172,14 +204,19 @@ def read_request(
             )
     id = _id(content.get("id"), need_id)
     if kind == "reward":
-        return id, Reward(_number("value", _present(content, "value")))
-    if kind == "decide":
-        return id, Decide(_context(content.get("context")), _arms(content.get("arms")))
+        part = content.get("part")
+        return id, Reward(
+            _number("value", _present(content, "value")), None if part is None else _name("part", part)
+        )
+    if kind in ("decide", "observe"):
+        about = _context(content.get("context")), _arms(content.get("arms"))
+        return id, Decide(*about) if kind == "decide" else _observed(content, *about)
     assert columns is not None
-    if kind == "label":
-        return id, Label(_target(_present(content, "y"), columns))
-    x = _row(_present(content, "x"), columns)
-    return id, Predict(x) if kind == "predict" else Learn(x, _target(_present(content, "y"), columns))
+    if kind == "predict":
+        return id, Predict(_row(_present(content, "x"), columns))
+    x = _row(_present(content, "x"), columns) if kind == "learn" else {}
+    y, weight = _target(_present(content, "y"), columns), _weight(content.get("weight"))
+    return id, Learn(x, y, weight) if kind == "learn" else Label(y, weight)
 
 
 def _present(content: Mapping[str, Any], field: str) -> Any:
@@ -191,12 +228,27 @@ def _present(content: Mapping[str, Any], field: str) -> Any:
 def _id(id: Any, needed: bool) -> str | None:
     if id is None and not needed:
         return None
-    if not isinstance(id, str) or not 0 < len(id) <= 200 or not id.isprintable():
-        got = "none" if id is None else f"{id!r:.60}"
+    return _name("id", id)
+
+
+def _name(field: str, name: Any) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        got = "none" if name is None else f"{name!r:.60}"
         raise Problem(
-            422, f"id must be a text of 1 to 200 characters that can be printed; got {got}.", field="id"
+            422, f"{field} must be a text of 1 to 200 characters that can be printed; got {got}.", field=field
         )
-    return id
+    return name
+
+
+def _weight(weight: Any) -> float | None:
+    if weight is None:
+        return None
+    number = _number("weight", weight)
+    if not 0 < number <= HEAVIEST:
+        raise Problem(
+            422, f"weight must be above 0 and at most {HEAVIEST:g}; got {weight!r:.60}.", field="weight"
+        )
+    return number
 
 
 def _number(field: str, value: Any) -> float:
@@ -259,30 +311,53 @@ def _target(y: Any, columns: Columns) -> Cell:
     return y  # type: ignore[no-any-return]
 
 
-def _context(context: Any) -> dict[str, Cell] | list[float] | None:
+def _context(context: Any) -> dict[str, Any] | list[float] | None:
     if context is None:
         return None
     if isinstance(context, list):
         return [_number(f"context.{place}", value) for place, value in enumerate(context)]
     if isinstance(context, dict):
-        return {name: _cell(f"context.{name}", value, None) for name, value in context.items()}
+        return {name: _value(f"context.{name}", value, NESTED) for name, value in context.items()}
     raise Problem(
         422, f"context must be an object, a list of numbers or null; got {context!r:.60}.", field="context"
     )
 
 
-def _arms(arms: Any) -> list[str] | None:
+def _value(field: str, value: Any, depth: int) -> Any:
+    """A cell, a list of cells, or an object of all these, at most so deep."""
+    if isinstance(value, list | dict) and not depth:
+        raise Problem(422, f"{field} must be at most {NESTED} levels deep.", field=field)
+    if isinstance(value, dict):
+        return {name: _value(f"{field}.{name}", one, depth - 1) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cell(f"{field}.{place}", one, None) for place, one in enumerate(value)]
+    return _cell(field, value, None)
+
+
+def _arms(arms: Any) -> list[str] | dict[str, dict[str, Any]] | None:
     if arms is None:
         return None
-    if (
-        not isinstance(arms, Sequence)
-        or isinstance(arms, str)
-        or not all(isinstance(arm, str) for arm in arms)
-    ):
-        raise Problem(422, f"arms must be a list of names, or null; got {arms!r:.60}.", field="arms")
-    return list(arms)
+    if isinstance(arms, list) and all(isinstance(arm, str) for arm in arms):
+        return arms
+    if isinstance(arms, dict) and all(isinstance(features, dict) for features in arms.values()):
+        return {arm: _value(f"arms.{arm}", features, NESTED) for arm, features in arms.items()}
+    raise Problem(
+        422,
+        f"arms must be a list of names, an object of features by name, or null; got {arms!r:.60}.",
+        field="arms",
+    )
 
 
-def as_context(context: dict[str, Cell] | list[float] | None) -> Any:
+def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
+    reward, odds = content.get("reward"), content.get("propensity")
+    if isinstance(odds, dict):
+        odds = {arm: _number(f"propensity.{arm}", p) for arm, p in odds.items()}
+    elif odds is not None:
+        odds = _number("propensity", odds)
+    value = None if reward is None else _number("reward", reward)
+    return Observe(_name("arm", _present(content, "arm")), context, value, odds, arms)
+
+
+def as_context(context: dict[str, Any] | list[float] | None) -> Any:
     """A context as a bandit takes it."""
     return np.asarray(context, np.float32) if isinstance(context, list) else context

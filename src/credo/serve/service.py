@@ -26,7 +26,7 @@ from credo.serve.writing import Writer
 
 __all__ = ["Service", "ServiceOptions"]
 
-_BANDIT_KINDS = ("decide", "reward")
+_BANDIT_KINDS = ("decide", "reward", "observe")
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ class Service:
                     sentence = f"line {number}: {problem}"
                     raise Problem(problem.status, sentence, field=problem.field) from None
                 raise
-        if kind in ("predict", "decide", "reward") and hosted.stage != "ready":
+        if kind in ("predict", *_BANDIT_KINDS) and hosted.stage != "ready":
             raise Problem(503, f"model {name!r} is not ready: it is {hosted.stage}.")
         ticket = Ticket()
         if all(id is None for id, _ in rows):

@@ -76,7 +76,7 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
     """A bandit, with the options of `credo bandit decide`.
 
     Arguments:
-        arms: the names of the arms.
+        arms: the names of the arms; none where decisions bring theirs.
         inputs: the length of contexts that are lists of numbers; None for contexts by name, or none.
         features: the places for contexts by name; 0 for no contexts.
         agent, policy: what `credo bandit decide` calls so.
@@ -84,9 +84,11 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
         timeout: for how many seconds a reward counts.
         on_missing: the reward that is learned of a decision without one; None learns none.
         seed: the seed.
+        brought: how many arms a decision may bring at most, each with its features; None for none.
+        arm_features: the places for these features.
     """
 
-    arms: tuple[str, ...]
+    arms: tuple[str, ...] = ()
     inputs: int | None = None
     features: int = 32
     agent: str = "default"
@@ -95,6 +97,8 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
     timeout: float | None = None
     on_missing: float | None = None
     seed: int = 0
+    brought: int | None = None
+    arm_features: int = 16
 
 
 ModelSpec: TypeAlias = TableSpec | BanditSpec
@@ -186,7 +190,9 @@ def _require_table(spec: TableSpec) -> None:
 
 
 def _require_bandit(spec: BanditSpec) -> None:
-    if len(spec.arms) < 2 or len(set(spec.arms)) < len(spec.arms) or not all(spec.arms):
+    if spec.brought is not None:
+        _require_brought(spec, spec.brought)
+    elif len(spec.arms) < 2 or len(set(spec.arms)) < len(spec.arms) or not all(spec.arms):
         raise CredoError(
             f"arms must be at least two different names; got {list(spec.arms)!r:.80}.", field="arms"
         )
@@ -200,6 +206,17 @@ def _require_bandit(spec: BanditSpec) -> None:
     if spec.on_missing is not None and not math.isfinite(spec.on_missing):
         raise CredoError(f"on_missing must be a finite number; got {spec.on_missing}.", field="on_missing")
     policy_of(spec.policy)
+
+
+def _require_brought(spec: BanditSpec, most: int) -> None:
+    require_integer("brought", most, 2, 10_000)
+    require_integer("arm_features", spec.arm_features, 2, 10_000)
+    if spec.arms:
+        raise CredoError("arms must be left out where decisions bring theirs (brought).", field="arms")
+    if spec.inputs is not None or spec.features < 2:
+        raise CredoError("features must be at least 2 where decisions bring arms: contexts come by name.")
+    if spec.agent == "beta":
+        raise CredoError("agent must not be beta where decisions bring arms, whose features it ignores.")
 
 
 def _listed(names: Any) -> str:

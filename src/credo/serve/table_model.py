@@ -123,7 +123,10 @@ class TableModel:
 
     def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
         rows = [{**_x(event), self.spec.target: event.content.y} for event in events]  # type: ignore[union-attr]
-        parts, steps = self.session.forecast_then_learn(rows, self._levels)
+        weights = [event.content.weight or 1.0 for event in events]  # type: ignore[union-attr]
+        parts, steps = self.session.forecast_then_learn(
+            rows, self._levels, None if set(weights) == {1.0} else weights
+        )
         answers: list[Answer] = [{"learned": False, "reason": _REFUSED} for _ in rows]
         for place, answer in _answers(parts, steps, self._levels):
             answers[place] = answer

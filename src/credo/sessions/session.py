@@ -8,6 +8,7 @@ from typing import Unpack
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from credo.core.forks import require_threads
 from credo.core.turns import in_turn
@@ -126,25 +127,26 @@ class Session(SessionState):
             self.encoding.notify(OTHER_UNITS.format(f"the target {self.encoding.target!r}"))
 
     @changing
-    def learn(self, rows: Rows) -> Steps | None:
+    def learn(self, rows: Rows, weights: ArrayLike | None = None) -> Steps | None:
         """Forecast, score and learn every row, in order.
 
         Arguments:
             rows: see `Rows`; rows without a target, or with text in a numeric column, are skipped.
+            weights: how many equal rows each row counts as (n,), above 0; None counts each once. Scores count
+                each once.
 
         Returns:
             What was reported about changes, row by row, where the drift reports any and there were rows.
 
         Raises:
-            DataError: a column is missing.
+            DataError: a column is missing, or weights are not above 0, or not as many as the rows.
         """
-        return join(
-            [self._learn_block(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)]
-        )
+        blocks = blocks_of(rows, self.encoding, learn=True, weights=weights)
+        return join([self._learn_block(block, None)[0] for block in blocks])
 
     @changing
     def forecast_then_learn(
-        self, rows: Rows, levels: Sequence[float] = ()
+        self, rows: Rows, levels: Sequence[float] = (), weights: ArrayLike | None = None
     ) -> tuple[list[Forecasts], Steps | None]:
         """`learn`, which also gives the forecast of each row, made before the row was learned from.
 
@@ -154,6 +156,7 @@ class Session(SessionState):
         Arguments:
             rows: see `Rows`.
             levels: the probabilities of the quantiles to give (regression).
+            weights: as for `learn`.
 
         Returns:
             The forecasts, in the order of the rows, and what `learn` returns.
@@ -170,7 +173,7 @@ class Session(SessionState):
         """
         forecasts: list[Forecasts] = []
         steps: list[Steps | None] = []
-        for block in segments(rows, self.encoding):
+        for block in segments(rows, self.encoding, weights):
             known, probabilities = block.labelled, np.asarray(levels, np.float32)
             one = self._learn_block(block, probabilities) if known else (None, self.predict(block, levels))
             steps.append(one[0])
@@ -193,7 +196,8 @@ class Session(SessionState):
             due = Tally.next_mark(before + start)
             rows = slice(start, min(due - before, len(block)))
             y = block.y[rows]
-            for part in self._parts(block.x[rows], y, levels=asked):
+            weights = None if block.weights is None else block.weights[rows]
+            for part in self._parts(block.x[rows], y, weights, levels=asked):
                 parts.append((self._score(part, y[part.rows]), part.info.extras))
             start = rows.stop
             if before + start == due:
@@ -226,6 +230,8 @@ class Session(SessionState):
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
         reports = collect if self._reports else None
+        given = np.ones(len(columns.x)) if columns.weights is None else columns.weights
+        columns = columns._replace(weights=np.asarray(given, np.float32))
         return passes.learn_rows(
             packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
         )

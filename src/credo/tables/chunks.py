@@ -52,6 +52,7 @@ class Chunk:
         loose: whether a column may be absent from a chunk (JSON lines), so that its cells are missing.
         ignored: the names in these rows that no column has (JSON keys that came late), with their counts.
         semicolons: whether semicolons part the cells, as they do where the comma is the decimal mark.
+        weights: how many equal rows each row counts as (n,); None where each counts once.
 
     Example:
         >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
@@ -66,6 +67,7 @@ class Chunk:
     loose: bool = False
     ignored: dict[str, int] = field(default_factory=dict)
     semicolons: bool = False
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return int(self.lines.size)
@@ -92,7 +94,8 @@ class Chunk:
         upto = int(self.lines[stop]) if stop < len(self) else 1 << 62
         bad = [row for row in self.bad if after < row.line < upto]
         columns = {name: cells[rows] for name, cells in self.columns.items()}
-        return replace(self, columns=columns, lines=self.lines[rows], bad=bad)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, columns=columns, lines=self.lines[rows], bad=bad, weights=weights)
 
 
 class ChunkSize:

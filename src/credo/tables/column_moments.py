@@ -49,7 +49,7 @@ class ColumnMoments:
     centre: float = math.nan
     s1: float = 0.0
     s2: float = 0.0
-    total: float = 0
+    total: float = 0.0
     streak: tuple[float, float, float] = _NO_STREAK
     restarts: int = 0
     events: int = 0

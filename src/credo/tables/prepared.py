@@ -70,7 +70,15 @@ class Preparation:
             return chunk
         clean, columns = self._read_clean(chunk)
         columns |= {name: chunk.columns[name] for name in chunk.columns if name not in self._read}
-        rest = (chunk.lines, chunk.bad, chunk.unit, chunk.loose, chunk.ignored, chunk.semicolons)
+        rest = (
+            chunk.lines,
+            chunk.bad,
+            chunk.unit,
+            chunk.loose,
+            chunk.ignored,
+            chunk.semicolons,
+            chunk.weights,
+        )
         blank = np.zeros((len(chunk), self._first_width), np.float32)
         rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
         if clean is not None:

@@ -21,20 +21,21 @@ function shape(kind, marks, text) {
   return one;
 }
 
-function chart(place, lines, marks) {
-  const width = 640, height = 200, left = 46, low = 22;
+function chart(place, lines, marks, unit, floor) {
+  const width = Math.max(place.clientWidth, 240), height = 200, left = 46, low = 22; // texts keep their size
   const points = lines.flatMap((line) => line.points).filter((p) => p[1] !== null && Number.isFinite(p[1]));
   if (!points.length) { place.textContent = "nothing yet"; return; }
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]).sort((a, b) => a - b);
   const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
   let y0 = ys[0], y1 = ys[Math.floor((ys.length - 1) * 0.99)];
+  if (floor !== undefined) { y0 = floor; y1 = Math.max(ys[ys.length - 1], floor + 1); }
   if (y1 - y0 < 1e-9) { y0 -= 0.5; y1 += 0.5; }
   const px = (x) => left + (x - x0) / (x1 - x0) * (width - left - 8);
   const py = (y) => 8 + (y1 - Math.min(Math.max(y, y0), y1)) / (y1 - y0) * (height - low - 8);
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": place.id });
   svg.append(shape("line", { class: "axis", x1: left, x2: width, y1: height - low, y2: height - low }));
   for (const y of [y0, y1]) svg.append(shape("text", { x: 2, y: py(y) + 4 }, number(y)));
-  svg.append(shape("text", { x: left, y: height - 6 }, number(x0)));
+  svg.append(shape("text", { x: left, y: height - 6 }, `${unit} ${number(x0)}`));
   svg.append(shape("text", { x: width - 4, y: height - 6, "text-anchor": "end" }, number(x1)));
   for (const x of marks) if (x >= x0 && x <= x1) svg.append(shape("line", { class: "alarm", x1: px(x), x2: px(x), y1: 8, y2: height - low }));
   for (const line of lines) {
@@ -69,8 +70,9 @@ function show(model) {
   const beside = ((model.challenger || {}).state || {}).curve || { rows: [], nlpd: [] };
   const rival = beside.rows.map((row, place) => [row, beside.nlpd[place]]);
   const along = (values) => curve.rows.map((row, place) => [row, values[place]]);
-  chart(at("loss"), [{ kind: "base", points: along(curve.baseline) }, { kind: "ours", points: along(curve.nlpd) }, { kind: "other", points: rival }], state.change_rows || []);
-  chart(at("pace"), [{ kind: "ours", points: pace }], []);
+  chart(at("loss"), [{ kind: "base", points: along(curve.baseline) }, { kind: "ours", points: along(curve.nlpd) }, { kind: "other", points: rival }], state.change_rows || [], "row");
+  at("rival").hidden = !model.challenger;
+  chart(at("pace"), [{ kind: "ours", points: pace }], [], "second", 0);
   const weights = Object.entries(state.weights || {}).sort((a, b) => b[1] - a[1]).slice(0, 12);
   at("mixing").hidden = !weights.length;
   at("weights").replaceChildren(...weights.map(([member, weight]) => {

@@ -1,0 +1,143 @@
+"""What bandits take in the library, they take through the service: contexts, parts, choices, arms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.conftest import Host, hosting, ready
+
+from credo import bandits
+from credo.serve.bandit_model import BanditModel
+from credo.serve.specs import BanditSpec
+from credo.serve.verifying import verify
+
+MENU: dict[str, Any] = {"latte": {"roast": "dark", "price": 3.0}, "tea": {"item": {"price": 2.0}}}
+CONTEXT = {"sky": {"cold": True}, "tags": ["new", "mobile"]}
+SHOP: dict[str, Any] = {"kind": "bandit", "arms": ["red", "blue"], "agent": "linear", "features": 6}
+BROUGHT: dict[str, Any] = {
+    "kind": "bandit",
+    "agent": "linear",
+    "brought": 4,
+    "features": 4,
+    "arm_features": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bandits")
+
+
+@pytest.fixture(scope="module")
+def shops(place: Path) -> Iterator[Host]:
+    with hosting(place / "service") as client:
+        assert client.put("/v1/models/shop", json=SHOP).status_code == 202
+        assert client.put("/v1/models/brought", json=BROUGHT).status_code == 202
+        ready(client)
+        yield client
+    # all that the tests did is replayed from its lines, in groups of another size, bit by bit
+    verdicts = verify(place / "service")
+    assert len(verdicts) == 2 and all(one.same_state and not one.other_answers for one in verdicts)
+
+
+@pytest.fixture
+def digest(shops: Host, place: Path) -> Callable[[str], str]:
+    """The digest of the state of a bandit."""
+    return lambda name: str(shops.service.hosts[name].model.digest(place / "digest.credo"))
+
+
+def post(client: Host, path: str, content: dict[str, Any], status: int = 200) -> dict[str, Any]:
+    answer = client.post(f"/v1/models/{path}", json=content)
+    assert answer.status_code == status, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_nested_contexts_tags_and_parts_of_rewards(shops: Host) -> None:
+    decision = post(shops, "shop/decide", {"id": "d1", "context": CONTEXT})
+    assert post(shops, "shop/decide", {"id": "d1", "context": CONTEXT})["arm"] == decision["arm"]
+    part = {"id": "d1", "value": 0.25, "part": "purchase-1"}
+    assert post(shops, "shop/reward", part)["status"] == "added"
+    assert post(shops, "shop/reward", part)["duplicate"]
+    post(shops, "shop/reward", {**part, "value": 0.5}, 409)
+    assert post(shops, "shop/reward", {**part, "part": "purchase-2"})["status"] == "added"
+    assert post(shops, "shop/reward", {"id": "d1", "value": 0.5})["status"] == "learned"
+    names = [name for name in shops.service.hosts["shop"].model.bandit.features if name]
+    assert any("sky.cold" in name for name in names) and any("tags" in name for name in names)
+
+
+def test_a_choice_that_was_made_elsewhere_is_learned_once(shops: Host) -> None:
+    bandit: bandits.Bandit = shops.service.hosts["shop"].model.bandit
+    before = bandit.version
+    seen = {"id": "o1", "context": CONTEXT, "arm": "blue", "reward": 1.0, "propensity": 0.5}
+    assert post(shops, "shop/observe", seen)["status"] == "learned" and bandit.version == before + 1
+    assert post(shops, "shop/observe", seen)["duplicate"] and bandit.version == before + 1
+    later = {"id": "o2", "context": CONTEXT, "arm": "red", "propensity": {"red": 0.5, "blue": 0.5}}
+    post(shops, "shop/observe", later)
+    assert post(shops, "shop/reward", {"id": "o2", "value": 0.0})["status"] == "learned"
+
+
+def test_decisions_bring_their_arms(shops: Host) -> None:
+    decision = post(shops, "brought/decide", {"id": "d1", "context": CONTEXT, "arms": MENU})
+    assert decision["arm"] in MENU and set(decision["pmf"]) <= set(MENU)
+    assert post(shops, "brought/reward", {"id": "d1", "value": 1.0})["status"] == "learned"
+    other = {"soup": {"price": 1.0}, "cake": {"price": 4.0}, "pie": {}}
+    assert post(shops, "brought/decide", {"id": "d2", "arms": other, "context": {}})["arm"] in other
+    alone = BanditModel.start(BanditSpec(agent="linear", brought=4, features=4, arm_features=8)).bandit
+    assert alone.decide(CONTEXT, MENU, id="d1").pmf[decision["arm"]] == decision["propensity"]
+
+
+DEEP: Any = {}
+for _ in range(9):
+    DEEP = {"in": DEEP}
+CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
+    "number": ("shop/reward", {"id": "d1", "value": "high"}, 422, "value must be a number; got 'high'."),
+    "infinite": ("shop/reward", {"id": "d1", "value": 10**400}, 422, "value must be a finite number"),
+    "part": ("shop/reward", {"id": "d1", "value": 1, "part": ""}, 422, "part must be a text of 1 to 200"),
+    "decision": ("shop/reward", {"id": "none", "value": 1}, 404, "id must be that of a decision"),
+    "deep": ("shop/decide", {"id": "n", "context": DEEP}, 422, "context.in.in.in"),
+    "list": ("shop/decide", {"id": "n", "context": {"tags": [[1]]}}, 422, "context.tags.0 must be a number"),
+    "arm": ("shop/decide", {"id": "n1", "arms": ["green"]}, 422, "arm"),
+    "arms": ("shop/decide", {"id": "n", "arms": "red"}, 422, "arms must be a list of names, an object"),
+    "many": (
+        "brought/decide",
+        {"id": "n2", "context": {}, "arms": {f"{k}": {} for k in range(9)}},
+        422,
+        "arms",
+    ),
+    "chance": ("shop/observe", {"id": "n3", "arm": "red", "propensity": 2.0}, 422, "propensity"),
+    "chosen": ("shop/observe", {"id": "n4", "arm": "green", "reward": 1.0}, 422, "arm"),
+    "nothing": ("shop/observe", {"id": "n5"}, 422, "arm is missing."),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_cannot_be_is_refused_and_changes_no_bandit(
+    shops: Host, digest: Callable[[str], str], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content, status, sentence = CASES[case]
+    name = path.partition("/")[0]
+    latest = shops.service.hosts[name].model.latest  # the time of the latest line is part of the state
+    monkeypatch.setattr(shops.service.store, "now", lambda: latest)
+    before = digest(name)
+    answer = shops.post(f"/v1/models/{path}", content=json.dumps(content))
+    assert answer.status_code == status and answer.json()["detail"].startswith(sentence), answer.text
+    assert digest(name) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"arms": ["a", "b"]}, "arms must be left out where decisions bring theirs"),
+        ({"brought": 1}, "brought must be"),
+        ({"features": 0}, "features must be at least 2"),
+        ({"agent": "beta"}, "agent must not be beta"),
+    ],
+)
+def test_bandits_that_cannot_be_are_refused(shops: Host, change: dict[str, Any], sentence: str) -> None:
+    answer = shops.put("/v1/models/other", json={**BROUGHT, **change})
+    assert answer.status_code == 422 and answer.json()["detail"].startswith(sentence)
