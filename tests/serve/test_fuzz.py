@@ -59,5 +59,8 @@ def test_the_document_names_every_route_and_its_body(host: Host) -> None:
         (content,) = operation["requestBody"]["content"].values()
         assert content["schema"] and {"200", "401", "422", "429", "507"} <= set(operation["responses"])
     learn = document["components"]["schemas"]["Learn"]
-    assert set(learn["required"]) == {"id", "x", "y"} and set(learn["properties"]) == {"id", "x", "y"}
+    assert set(learn["required"]) == {"id", "x", "y"} and set(learn["properties"]) == {
+        *learn["required"],
+        "weight",
+    }
     assert pytest.approx(3.1, abs=0.01) == float(document["openapi"][:3])

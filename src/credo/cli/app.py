@@ -194,6 +194,8 @@ def serve(
     tokens: Path | None = None,
     snapshot_rows: Annotated[int, Parameter(converter=whole_number)] = 10_000,
     snapshot_seconds: float = 60.0,
+    remember: float | None = None,
+    keep: float | None = None,
     verify: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Serve models over HTTP: they learn, answer and wait for labels, and lose nothing acknowledged.
@@ -215,12 +217,17 @@ def serve(
         Save a model after so many lines.
     snapshot_seconds
         Save a model with new lines after so many seconds.
+    remember
+        Know ids for so many days; by default as long as their rows are in the journal.
+    keep
+        Keep so many days of rows in the journal, and move older ones to files of Parquet; by default all.
     verify
         Serve nothing; replay the journal of every model and compare it with its newest snapshot.
     """
     from credo.cli.serving import serve_folder
 
-    return serve_folder(folder, host, port, tokens, snapshot_rows, snapshot_seconds, verify)
+    days = remember, keep
+    return serve_folder(folder, host, port, tokens, snapshot_rows, snapshot_seconds, days, verify)
 
 
 @app.command(sort_key=4)

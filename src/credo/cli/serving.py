@@ -14,9 +14,18 @@ LOCK = "lock"
 
 
 def serve_folder(
-    folder: Path, host: str, port: int, tokens: Path | None, rows: int, seconds: float, verify: bool
+    folder: Path,
+    host: str,
+    port: int,
+    tokens: Path | None,
+    rows: int,
+    seconds: float,
+    days: tuple[float | None, float | None],
+    verify: bool,
 ) -> int:
-    """Serve a folder until it is asked to stop, or verify it; the exit status."""
+    """Serve a folder until it is asked to stop, or verify it; the exit status. `days` are those for which ids
+    are known, and lines stay in the journal.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -33,9 +42,8 @@ def serve_folder(
             from credo.serve.service import ServiceOptions
         except ImportError as error:
             raise CredoError(f"credo serve needs {error.name}: pip install 'credo[serve]'.") from None
-        return serve(
-            folder, host, port, tokens, ServiceOptions(rows, seconds), lambda line: print(line, flush=True)
-        )
+        options = ServiceOptions(rows, seconds, *days)
+        return serve(folder, host, port, tokens, options, lambda line: print(line, flush=True))
     finally:
         locking.let_go(lock)
 

@@ -12,8 +12,9 @@ import numpy as np
 from credo.bandits import Bandit
 from credo.bandits.named_bandits import start_bandit
 from credo.core.errors import CredoError
-from credo.serve.journal_store import Event
-from credo.serve.requests import Decide, Observe, Reward, as_context
+from credo.serve.contents import Decide, Observe, Reward
+from credo.serve.journal_lines import Event
+from credo.serve.requests import as_context
 from credo.serve.specs import BanditSpec
 from credo.serve.table_model import Answer, Given
 from credo.streams import checkpoint

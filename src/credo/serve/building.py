@@ -20,10 +20,10 @@ import msgspec
 
 from credo.core import program_folder
 from credo.core.errors import CredoError, DataError
+from credo.serve.contents import Content
 from credo.serve.hosting import Hosted, Model, begin, restore
 from credo.serve.journal_store import Store
 from credo.serve.learning import Built
-from credo.serve.requests import Content
 
 __all__ = ["JOURNAL", "SNAPSHOTS", "Builder", "set_up_jax"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from credo.serve.contents import KINDS
 from credo.serve.problems import JSON, LINES, PROBLEM
-from credo.serve.requests import KINDS
 from credo.serve.specs import BanditSpec, TableSpec
 
 __all__ = ["completed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,12 +11,14 @@ import msgspec
 
 from credo.core.errors import CredoError
 from credo.serve.bandit_model import BanditModel
-from credo.serve.journal_store import ModelRow, Store
-from credo.serve.requests import Columns, Content
+from credo.serve.contents import Content
+from credo.serve.journal_lines import ModelRow
+from credo.serve.journal_store import Store
+from credo.serve.requests import Columns
 from credo.serve.specs import BanditSpec, ModelSpec, TableSpec
 from credo.serve.table_model import TableModel
 
-__all__ = ["Hosted", "Model", "Stage", "begin", "fits", "restore"]
+__all__ = ["Hosted", "Model", "Stage", "begin", "fits", "restore", "restored"]
 
 Model: TypeAlias = TableModel | BanditModel
 
@@ -106,15 +108,19 @@ def _load(path: Path, spec: ModelSpec) -> Model:
 
 def restore(hosted: Hosted, store: Store, folder: Path) -> tuple[Model, int] | None:
     """The model of the newest snapshot that is whole, and its line; others are passed over, and noted."""
+    return next(restored(hosted, store, folder), None)
+
+
+def restored(hosted: Hosted, store: Store, folder: Path) -> Iterator[tuple[Model, int]]:
+    """The models of all snapshots that are whole, the newest first, with their lines."""
     for snapshot in store.snapshots(hosted.number):
         path = folder / snapshot.file
         try:
             if not fits(path, snapshot.digest):
                 raise CredoError("its checksum is another one")
-            return _load(path, hosted.spec), snapshot.seq
+            yield _load(path, hosted.spec), snapshot.seq
         except (CredoError, OSError) as error:
             hosted.notes.append(f"snapshot {snapshot.file} was passed over: {error}")
-    return None
 
 
 def fits(path: Path, digest: str) -> bool:

@@ -6,21 +6,30 @@ One thread writes, in transactions that are on the disk once they are committed 
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
 
 from credo.core.errors import DataError
+from credo.serve.archive_files import ARCHIVE, ArchiveRow, Line, archive_folder, read_lines_of
+from credo.serve.contents import Content
+from credo.serve.journal_lines import (
+    Event,
+    ModelRow,
+    SnapshotRow,
+    decode_line,
+    encode_line,
+    event_of,
+    kind_of,
+)
 from credo.serve.problems import Problem
-from credo.serve.requests import KINDS, Content, Predict, Reward
 
-__all__ = ["Event", "ModelRow", "SnapshotRow", "Store"]
+__all__ = ["DAY", "FORMAT", "Store"]
 
-FORMAT = 1
+FORMAT, DAY = 2, 86_400.0
+"""The version of the tables, and the seconds of a day."""
 
 _TABLES = """
 CREATE TABLE models (
@@ -36,55 +45,27 @@ CREATE TABLE snapshots (
     model INTEGER NOT NULL, seq INTEGER NOT NULL, file TEXT NOT NULL, digest TEXT NOT NULL,
     PRIMARY KEY (model, seq)
 ) STRICT;
+CREATE TABLE archives (
+    model INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, lines INTEGER NOT NULL,
+    learned INTEGER NOT NULL, file TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (model, first)
+) STRICT;
 """
 
-_PART = "part:"
-"""What the kind of a line begins with that holds a part of a reward, before the part's name."""
-
-_encode = msgspec.json.Encoder().encode  # names stay in their order, in which a bandit gives them places
-_decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
-
-
-class Event(NamedTuple):
-    """A line of the journal. That of a label has the `row` that was forecast under its id, and as `given`
-    the number of that line, whose answer is scored.
-    """
-
-    seq: int
-    id: str
-    kind: str
-    time: float
-    content: Content
-    row: Predict | None = None
-    given: int = 0
-
-
-class ModelRow(NamedTuple):
-    """A model as the journal has it. A challenger learns the lines of its `parent`, and answers nothing; the
-    answers of lines up to `since` were those of a model that was there before.
-    """
-
-    number: int
-    name: str
-    spec: bytes
-    time: float
-    parent: int | None = None
-    since: int = 0
-
-
-class SnapshotRow(NamedTuple):
-    """A snapshot: all lines up to `seq` are in the file, whose SHA-256 is known."""
-
-    seq: int
-    file: str
-    digest: str
+_LINES = (
+    "SELECT e.seq, e.id, e.kind, e.time, e.content, e.answer, p.seq, p.content "
+    "FROM events e LEFT JOIN events p ON e.kind = 'label' AND p.model = e.model AND p.id = e.id "
+    "AND p.kind = 'predict' WHERE e.model = ?"
+)
+"""The lines of a model, those of labels with the line of their row."""
 
 
 class Store:
-    """A connection to the journal. The one that writes makes it, and gives time, which never goes back."""
+    """A connection to the journal. The one that writes makes it, and gives time, which never goes back; ids
+    are refused once they are older than the days for which they are remembered.
+    """
 
-    def __init__(self, path: Path, *, write: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, write: bool = False, remember: float | None = None) -> None:
+        self.path, self.remember = path, remember
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0)
             if write:
@@ -150,9 +131,13 @@ class Store:
         return ModelRow(cursor.lastrowid, *values)
 
     def remove_model(self, number: int) -> list[str]:
-        """Forget a model and its lines; the files of its snapshots, which nobody needs any more."""
+        """Forget a model and its lines; the files that nobody needs any more, by their places from the folder
+        of snapshots.
+        """
         files = [row[0] for row in self._do("SELECT file FROM snapshots WHERE model = ?", (number,))]
-        for table, column in (("events", "model"), ("snapshots", "model"), ("models", "number")):
+        files += [f"../{ARCHIVE}/{row.file}" for row in self.archives(number)]
+        columns = {"events": "model", "snapshots": "model", "archives": "model", "models": "number"}
+        for table, column in columns.items():
             self._do(f"DELETE FROM {table} WHERE {column} = ?", (number,))
         return files
 
@@ -184,7 +169,7 @@ class Store:
         content is another one, or where what it is about is not there.
         """
         row, given = None, 0
-        line = f"{_PART}{content.part}" if isinstance(content, Reward) and content.part is not None else kind
+        line = kind_of(kind, content)
         if kind in ("label", "reward"):
             about = ("predict",) if kind == "label" else ("decide", "observe")
             found = next(filter(None, (self._find(model, id, one) for one in about)), None)
@@ -194,27 +179,38 @@ class Store:
                     404, f"id must be that of a {what}; there is none with the id {id!r}.", field="id"
                 )
             if kind == "label":
-                given, row = found[0], _decoders["predict"](found[1])
+                given, row = found[0], decode_line("predict", found[1])
+            self._require_young(id, found[2])
         at = self.now()
         cursor = self._do(
             "INSERT OR IGNORE INTO events (model, id, kind, time, content) VALUES (?, ?, ?, ?, ?)",
-            (model, id, line, at, _encode(content)),
+            (model, id, line, at, encode_line(content)),
         )
         if cursor.rowcount:
             assert cursor.lastrowid is not None
-            return Event(cursor.lastrowid, id, kind, at, content, row, given)  # type: ignore[arg-type]
+            return Event(cursor.lastrowid, id, kind, at, content, row, given)
         found = self._find(model, id, line)
         assert found is not None
-        if _decoders[kind](found[1]) != content:
+        self._require_young(id, found[2])
+        if decode_line(kind, found[1]) != content:
             which = {"label": "label", "reward": "reward"}.get(kind, "row")
             raise Problem(
                 409, f"id must be a new one for another {which}; {id!r} has come with another.", field="id"
             )
         return found[0]
 
-    def _find(self, model: int, id: str, kind: str) -> tuple[int, bytes] | None:
-        found: tuple[int, bytes] | None = self._do(
-            "SELECT seq, content FROM events WHERE model = ? AND id = ? AND kind = ?", (model, id, kind)
+    def _require_young(self, id: str, came: float) -> None:
+        age = self.now() - came
+        if self.remember is not None and age > DAY * self.remember:
+            raise Problem(
+                410,
+                f"id must be at most {self.remember:g} days old; {id!r} came {age / DAY:.3g} days ago.",
+                field="id",
+            )
+
+    def _find(self, model: int, id: str, kind: str) -> tuple[int, bytes, float] | None:
+        found: tuple[int, bytes, float] | None = self._do(
+            "SELECT seq, content, time FROM events WHERE model = ? AND id = ? AND kind = ?", (model, id, kind)
         ).fetchone()
         return found
 
@@ -233,33 +229,70 @@ class Store:
         (found,) = self._do("SELECT coalesce(max(seq), 0) FROM events").fetchone()
         return int(found)
 
-    def count(self, model: int, kind: str) -> int:
-        """How many lines of a kind a model has."""
-        found = self._do("SELECT count(*) FROM events WHERE model = ? AND kind = ?", (model, kind)).fetchone()
-        return int(found[0])
+    def count(self, model: int) -> int:
+        """How many rows a model has to learn."""
+        query = "SELECT count(*) FROM events WHERE model = ? AND kind = 'learn'"
+        return int(self._do(query, (model,)).fetchone()[0]) + sum(one.learned for one in self.archives(model))
 
     def events(self, model: int, after: int, upto: int, group: int = 256) -> Iterator[list[Event]]:
-        """The lines of a model with after < seq <= upto, in groups."""
+        """The lines of a model with after < seq <= upto, in groups; a `DataError` where old ones are gone."""
+        for row in self.archives(model):
+            if row.last > after and row.first <= upto:
+                lines = [one for one in read_lines_of(self._folder, row) if after < one.seq <= upto]
+                for start in range(0, len(lines), group):
+                    yield [event_of(one, old=True) for one in lines[start : start + group]]
+                after = row.last
         while True:
-            rows = self._do(
-                "SELECT e.seq, e.id, e.kind, e.time, e.content, p.seq, p.content "
-                "FROM events e LEFT JOIN events p ON e.kind = 'label' AND p.model = e.model "
-                "AND p.id = e.id AND p.kind = 'predict' "
-                "WHERE e.model = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?",
-                (model, after, upto, group),
-            ).fetchall()
-            if not rows:
+            query = f"{_LINES} AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"
+            lines = list(map(Line._make, self._do(query, (model, after, upto, group))))
+            if not lines:
                 return
-            after = rows[-1][0]
-            yield [_event(*row) for row in rows]
+            after = lines[-1].seq
+            yield [event_of(line) for line in lines]
 
     def first_rows(self, model: int, count: int) -> list[Content]:
         """The first rows that were to be learned."""
-        rows = self._do(
-            "SELECT content FROM events WHERE model = ? AND kind = 'learn' ORDER BY seq LIMIT ?",
-            (model, count),
-        )
-        return [_decoders["learn"](row[0]) for row in rows]
+        rows = (event for events in self.events(model, 0, self.last()) for event in events)
+        learned = (event.content for event in rows if event.kind == "learn")
+        return list(itertools.islice(learned, count))
+
+    def archives(self, model: int) -> list[ArchiveRow]:
+        """The files of the lines of a model that left the journal, in order."""
+        names = ", ".join(ArchiveRow._fields)
+        found = self._do(f"SELECT {names} FROM archives WHERE model = ? ORDER BY first", (model,))
+        return [ArchiveRow(*row) for row in found]
+
+    def movable(self, model: int, before: float, most: int) -> list[Line]:
+        """The first lines of a model, from before a time, that no restart needs: its snapshots, and those of
+        its challenger, have them. A row whose label is later stays, and all after it.
+        """
+        numbers = [row.number for row in self.models() if model in (row.number, row.parent)]
+        oldest = [self.snapshots(number)[-1:] for number in numbers]
+        if not all(oldest):
+            return []
+        upto = min(one.seq for (one,) in oldest)
+        (held,) = self._do(
+            "SELECT min(e.seq) FROM events e LEFT JOIN events l ON e.kind = 'predict' AND l.model = e.model "
+            "AND l.id = e.id AND l.kind = 'label' WHERE e.model = ? AND (e.answer IS NULL OR l.seq > ?)",
+            (model, upto),
+        ).fetchone()
+        end = upto + 1 if held is None else min(held, upto + 1)
+        query = f"{_LINES} AND e.seq < ? AND e.time < ? ORDER BY e.seq LIMIT ?"
+        return list(map(Line._make, self._do(query, (model, end, before, most))))
+
+    def archive(self, model: int, row: ArchiveRow) -> bool:
+        """Let the lines that are in a file leave the journal; whether they were still there."""
+        lines = "FROM events WHERE model = ? AND seq BETWEEN ? AND ?"
+        between = (model, row.first, row.last)
+        if self._do(f"SELECT count(*) {lines}", between).fetchone() != (row.lines,):
+            return False
+        self._do("INSERT INTO archives VALUES (?, ?, ?, ?, ?, ?, ?)", (model, *row))
+        self._do(f"DELETE {lines}", between)
+        return True
+
+    @property
+    def _folder(self) -> Path:
+        return archive_folder(self.path)
 
     def add_snapshot(self, model: int, snapshot: SnapshotRow, keep: int) -> list[str]:
         """Take in a snapshot; the files of those that are too old to be kept."""
@@ -275,11 +308,3 @@ class Store:
             "SELECT seq, file, digest FROM snapshots WHERE model = ? ORDER BY seq DESC", (model,)
         )
         return [SnapshotRow(*row) for row in found]
-
-
-def _event(
-    seq: int, id: str, kind: str, at: float, content: bytes, given: int | None, row: bytes | None
-) -> Event:
-    about = None if row is None else _decoders["predict"](row)
-    kind = "reward" if kind.startswith(_PART) else kind
-    return Event(seq, id, kind, at, _decoders[kind](content), about, given or 0)  # type: ignore[arg-type]

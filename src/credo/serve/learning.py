@@ -11,7 +11,8 @@ import msgspec
 from credo.core.errors import CredoError
 from credo.serve.hosting import Hosted, Model
 from credo.serve.inbox import Inbox
-from credo.serve.journal_store import Event, Store
+from credo.serve.journal_lines import Event
+from credo.serve.journal_store import Store
 from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
 from credo.serve.table_model import Answer, TableModel
 
@@ -178,10 +179,13 @@ class Learner(threading.Thread):
 
     def catch_up(self, hosted: Hosted, upto: int) -> None:
         """Apply the lines of the journal that a model has not taken."""
-        for events in self.store.events(hosted.lines, hosted.applied, upto):
-            if hosted.stage == "failed":
-                return
-            self.apply(hosted, events)
+        try:
+            for events in self.store.events(hosted.lines, hosted.applied, upto):
+                if hosted.stage == "failed":
+                    return
+                self.apply(hosted, events)
+        except CredoError as error:  # old lines are gone, and no snapshot has what came of them
+            hosted.stage, hosted.reason = "failed", str(error)
 
     def _built(self, built: Built) -> None:
         hosted = built.hosted

@@ -5,133 +5,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from credo.core.errors import suggest
+from credo.serve.contents import KINDS, Cell, Content, Decide, Label, Learn, Observe, Predict, Reward
 from credo.serve.problems import Problem
 from credo.tables.cells import label_text
 from credo.tables.schema import Kind, Schema
 
-__all__ = [
-    "BATCH",
-    "KINDS",
-    "Columns",
-    "Content",
-    "Decide",
-    "Label",
-    "Learn",
-    "Observe",
-    "Predict",
-    "Reward",
-    "read_lines",
-    "read_object",
-    "read_request",
-]
+__all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_request"]
 
 BATCH = 10_000
 """The most rows of a batch."""
 
 HEAVIEST, NESTED = 1e6, 8
 """The largest weight of a row, and how deep objects of a context may be nested."""
-
-Cell: TypeAlias = float | int | str | bool | None
-
-
-class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row and what was observed.
-
-    Arguments:
-        x: the cells by column; null, or a column left out, is a missing value.
-        y: the target.
-        weight: how many equal rows it counts as, above 0; null for 1.
-    """
-
-    x: dict[str, Cell]
-    y: Cell
-    weight: float | None = None
-
-
-class Predict(msgspec.Struct, frozen=True):
-    """A row to forecast, which waits for its label.
-
-    Arguments:
-        x: the cells by column.
-    """
-
-    x: dict[str, Cell]
-
-
-class Label(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was observed of a row that was forecast before.
-
-    Arguments:
-        y: the target.
-        weight: how many equal rows it counts as, above 0; null for 1.
-    """
-
-    y: Cell
-    weight: float | None = None
-
-
-class Decide(msgspec.Struct, frozen=True):
-    """A context in which an arm is to be chosen.
-
-    Arguments:
-        context: numbers, truth values, texts, lists of them and objects of all these by name; or a list of
-            numbers; or null.
-        arms: the names of the arms among which to choose; null for all. Where a bandit takes arms with a
-            call, an object: their features by name.
-    """
-
-    context: dict[str, Any] | list[float] | None = None
-    arms: list[str] | dict[str, dict[str, Any]] | None = None
-
-
-class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The reward of a decision.
-
-    Arguments:
-        value: a finite number.
-        part: the name of the part of the reward that it is; null for the last part, or all of it.
-    """
-
-    value: float
-    part: str | None = None
-
-
-class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A choice that was made elsewhere.
-
-    Arguments:
-        arm: the name of the chosen arm.
-        context: as of `Decide`.
-        reward: its reward; null if it comes later.
-        propensity: the probability with which it was chosen, or those of all arms by name; null where nobody
-            knows.
-        arms: as of `Decide`.
-    """
-
-    arm: str
-    context: dict[str, Any] | list[float] | None = None
-    reward: float | None = None
-    propensity: float | dict[str, float] | None = None
-    arms: list[str] | dict[str, dict[str, Any]] | None = None
-
-
-Content: TypeAlias = Learn | Predict | Label | Decide | Reward | Observe
-
-KINDS: dict[str, type[Content]] = {
-    "learn": Learn,
-    "predict": Predict,
-    "label": Label,
-    "decide": Decide,
-    "reward": Reward,
-    "observe": Observe,
-}
-"""The kinds of what a journal holds."""
 
 _FIELDS = {name: [field.name for field in msgspec.structs.fields(kind)] for name, kind in KINDS.items()}
 

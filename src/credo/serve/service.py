@@ -13,11 +13,12 @@ from typing import Any
 from credo.core.errors import CredoError, DataError, require_integer, require_positive
 from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
+from credo.serve.contents import Content, Predict
 from credo.serve.hosting import Hosted
 from credo.serve.journal_store import Store
 from credo.serve.learning import Ask, Built, Call, Learner, Lines
 from credo.serve.problems import Problem, Reply, Ticket, answer_all, encode
-from credo.serve.requests import Content, Predict, read_request
+from credo.serve.requests import read_request
 from credo.serve.snapshots import Snapshots
 from credo.serve.specs import TableSpec, read_spec, require_name
 from credo.serve.table_model import base_path, target_of
@@ -36,9 +37,12 @@ class ServiceOptions:
     Arguments:
         snapshot_rows: after how many lines a model is saved.
         snapshot_seconds: after how many seconds with new lines it is saved.
+        remember: for how many days ids are known; None for as long as their lines are in the journal.
+        keep: how many days of lines stay in the journal, at least as many as ids are remembered; older ones
+            move to files of Parquet. None keeps all.
 
     Raises:
-        CredoError: a number is not above 0.
+        CredoError: a number is not above 0, or ids are to be remembered for longer than lines are kept.
 
     Example:
         >>> ServiceOptions(snapshot_rows=1000).snapshot_seconds
@@ -47,8 +51,18 @@ class ServiceOptions:
 
     snapshot_rows: int = 10_000
     snapshot_seconds: float = 60.0
+    remember: float | None = None
+    keep: float | None = None
 
     def __post_init__(self) -> None:
+        for name, days in (("remember", self.remember), ("keep", self.keep)):
+            if days is not None:
+                require_positive(name, days)
+        if self.keep is not None and (self.remember or 0.0) > self.keep:
+            raise CredoError(
+                f"remember must be at most as many days as keep, {self.keep:g}; got {self.remember:g}.",
+                field="remember",
+            )
         require_integer("snapshot_rows", self.snapshot_rows, 1)
         require_positive("snapshot_seconds", self.snapshot_seconds)
 
@@ -74,12 +88,13 @@ class Service:
         except OSError as error:
             raise DataError(f"cannot make the folder {folder}: {error.strerror or error}.") from None
         self.snapshot_folder = folder / SNAPSHOTS
-        self.store = Store(folder / JOURNAL, write=True)
+        remember = self.options.keep if self.options.remember is None else self.options.remember
+        self.store = Store(folder / JOURNAL, write=True, remember=remember)
         self.hosts: dict[str, Hosted] = {}
         self._outbox: list[Lines | Call] = []
         self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after)
         self.writer = Writer(self.store, self.learner.forget, self._flush)
-        self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer)
+        self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
         self.refused = 0
         self._threads = (self.writer, self.learner, self.snapshots, self.builder)
@@ -92,7 +107,7 @@ class Service:
         for row in self.store.models():
             hosted = numbered[row.number] = Hosted(row)
             hosted.stage, hosted.seen = "building", last
-            hosted.rows = self.store.count(hosted.lines, "learn")
+            hosted.rows = self.store.count(hosted.lines)
             if row.parent is None:
                 self.hosts[row.name] = hosted
             else:

@@ -6,13 +6,16 @@ import contextlib
 import hashlib
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from credo.core.errors import CredoError
 from credo.serve.hosting import Hosted
-from credo.serve.journal_store import SnapshotRow, Store
+from credo.serve.journal_lines import SnapshotRow
+from credo.serve.journal_store import DAY, Store
+from credo.serve.moving import move_old_lines
 from credo.serve.writing import Writer
 
 __all__ = ["KEPT", "Snapshots"]
@@ -63,11 +66,12 @@ class Snapshots(threading.Thread):
     Arguments:
         folder: the folder of the files.
         writer: what writes the journal.
+        keep: how many days of lines stay in it; None for all.
     """
 
-    def __init__(self, folder: Path, writer: Writer) -> None:
+    def __init__(self, folder: Path, writer: Writer, keep: float | None = None) -> None:
         super().__init__(name="credo-snapshots", daemon=True)
-        self.folder, self._writer = folder, writer
+        self.folder, self._writer, self._keep = folder, writer, keep
         self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
         self.failure = ""
 
@@ -101,3 +105,16 @@ class Snapshots(threading.Thread):
             note = _Note(frozen, digest)
             self._writer.submit(note, always=True)
             note.done.wait()
+            if self._keep is not None:
+                self._move(frozen.number, self._keep)
+
+    def _move(self, number: int, days: float) -> None:
+        """Let old lines of a model leave the journal."""
+        store = Store(self._writer.store.path)
+        try:
+            lines = next((row.parent or number for row in store.models() if row.number == number), number)
+            move_old_lines(store, self._writer, lines, time.time() - DAY * days)
+        except CredoError as error:
+            self.failure = str(error)
+        finally:
+            store.close()

@@ -14,8 +14,9 @@ from credo.core.errors import CredoError
 from credo.live.change_steps import Steps
 from credo.live.encoding import TableEncoding
 from credo.recipes.settings import Options
-from credo.serve.journal_store import Event
-from credo.serve.requests import Columns, Content, Learn
+from credo.serve.contents import Content, Learn
+from credo.serve.journal_lines import Event
+from credo.serve.requests import Columns
 from credo.serve.specs import TableSpec
 from credo.sessions import Forecasts, SeriesEncoding, Session
 from credo.tables import Chunk, Schema, infer_schema

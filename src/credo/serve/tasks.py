@@ -9,11 +9,12 @@ from typing import Any, Protocol
 import msgspec
 
 from credo.core.errors import CredoError
+from credo.serve.contents import Content
 from credo.serve.hosting import Hosted
-from credo.serve.journal_store import Event, ModelRow, Store
+from credo.serve.journal_lines import Event, ModelRow
+from credo.serve.journal_store import Store
 from credo.serve.learning import Call, Lines
 from credo.serve.problems import JSON, Problem, Reply, Ticket, answer_all, encode, problem_reply
-from credo.serve.requests import Content
 from credo.serve.specs import ModelSpec
 from credo.serve.table_model import base_path
 
@@ -72,7 +73,7 @@ class AddModel(Reporting):
                 raise Problem(404, f"model {self.name!r} has been removed.", field="name")
             self.row = store.add_model(self.name, spec, parent)
             if parent is not None:
-                self.rows, self.seen = store.count(parent, "learn"), store.last()
+                self.rows, self.seen = store.count(parent), store.last()
         elif before[0].spec != spec:
             raise Problem(
                 409, f"name must be a new one for another model; {self.name!r} has another one.", field="name"

@@ -9,8 +9,10 @@ import msgspec
 
 from credo.core.errors import DataError
 from credo.serve.building import JOURNAL, SNAPSHOTS, set_up_jax
-from credo.serve.hosting import Hosted, begin, restore
-from credo.serve.journal_store import ModelRow, Store
+from credo.serve.contents import Content
+from credo.serve.hosting import Hosted, Model, begin, restored
+from credo.serve.journal_lines import ModelRow
+from credo.serve.journal_store import Store
 from credo.serve.table_model import Answer
 
 __all__ = ["Verdict", "verify"]
@@ -46,36 +48,55 @@ def verify(folder: Path) -> list[Verdict]:
 
 def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
     """The verdict on a model; None where it waits for its first rows."""
-    scratch, last = folder / SNAPSHOTS / f"{row.number}-verify.credo", store.last()
+    hosted = Hosted(row)
+    snapshots = list(restored(hosted, store, folder / SNAPSHOTS))
+    notes, last = list(hosted.notes), store.last()
+    first: list[Content] = []
+    try:
+        first = store.first_rows(hosted.lines, hosted.needs)
+        if len(first) < hosted.needs:
+            return None
+        start = begin(hosted.spec, first, folder / SNAPSHOTS), 0
+        replay = _replay(store, hosted, start, last, GROUPS[1])
+    except DataError as error:
+        if len(snapshots) < 2:
+            raise
+        notes.append(f"{error} So only the lines after the older snapshot are replayed.")
+        replay = _replay(store, hosted, snapshots[1], last, GROUPS[1])
+    newest = snapshots[0] if snapshots else (begin(hosted.spec, first, folder / SNAPSHOTS), 0)
+    tail = _replay(store, hosted, newest, last, GROUPS[0])
+    scratch = folder / SNAPSHOTS / f"{row.number}-verify.credo"
+    digests = [one.model.digest(scratch) for one in (tail, replay)]
+    scratch.unlink(missing_ok=True)
+    return Verdict(row.name, replay.lines, digests[0] == digests[1], replay.other, notes)
+
+
+class _Replayed(NamedTuple):
+    """A model after some lines, and how many answers are not those that were kept."""
+
+    model: Model
+    lines: int
+    other: int
+
+
+def _replay(store: Store, hosted: Hosted, start: tuple[Model, int], last: int, group: int) -> _Replayed:
+    """Let a model take the lines after one of them."""
+    model, applied = start
     fresh: dict[int, Answer] = {}
-    digests: list[str] = []
-    notes: list[str] = []
-    lines, other = 0, 0
+    lines = other = 0
 
     def given(seq: int) -> Answer:
         body = store.answer(seq)
         return fresh.get(seq, {}) if body is None else _decode(body)
 
-    for group in GROUPS:
-        hosted = Hosted(row)
-        first = store.first_rows(hosted.lines, hosted.needs)
-        if len(first) < hosted.needs:
-            return None
-        whole = group != GROUPS[0]
-        restored = None if whole else restore(hosted, store, folder / SNAPSHOTS)
-        notes += hosted.notes
-        model, applied = restored or (begin(hosted.spec, first, folder / SNAPSHOTS), 0)
-        for events in store.events(hosted.lines, applied, last, group):
-            for event, answer in zip(events, model.apply(events, given), strict=True):
-                fresh[event.seq] = answer
-                if whole:
-                    lines += 1
-                    own = event.seq > hosted.since and not hosted.silent
-                    kept = store.answer(event.seq) if own else None
-                    other += kept is not None and _decode(kept) != {"seq": event.seq, **_plain(answer)}
-        digests.append(model.digest(scratch))
-    scratch.unlink(missing_ok=True)
-    return Verdict(row.name, lines, digests[0] == digests[1], other, notes)
+    for events in store.events(hosted.lines, applied, last, group):
+        for event, answer in zip(events, model.apply(events, given), strict=True):
+            fresh[event.seq] = answer
+            own = event.seq > hosted.since and not hosted.silent
+            kept = (store.answer(event.seq) if event.kept is None else event.kept) if own else None
+            other += kept is not None and _decode(kept) != {"seq": event.seq, **_plain(answer)}
+            lines += 1
+    return _Replayed(model, lines, other)
 
 
 def _plain(answer: Answer) -> Answer:

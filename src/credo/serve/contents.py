@@ -1,0 +1,105 @@
+"""What the lines of a journal hold: rows, labels, contexts, rewards and choices."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+__all__ = ["KINDS", "Cell", "Content", "Decide", "Label", "Learn", "Observe", "Predict", "Reward"]
+
+Cell: TypeAlias = float | int | str | bool | None
+
+
+class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row and what was observed.
+
+    Arguments:
+        x: the cells by column; null, or a column left out, is a missing value.
+        y: the target.
+        weight: how many equal rows it counts as, above 0; null for 1.
+    """
+
+    x: dict[str, Cell]
+    y: Cell
+    weight: float | None = None
+
+
+class Predict(msgspec.Struct, frozen=True):
+    """A row to forecast, which waits for its label.
+
+    Arguments:
+        x: the cells by column.
+    """
+
+    x: dict[str, Cell]
+
+
+class Label(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was observed of a row that was forecast before.
+
+    Arguments:
+        y: the target.
+        weight: how many equal rows it counts as, above 0; null for 1.
+    """
+
+    y: Cell
+    weight: float | None = None
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """A context in which an arm is to be chosen.
+
+    Arguments:
+        context: numbers, truth values, texts, lists of them and objects of all these by name; or a list of
+            numbers; or null.
+        arms: the names of the arms among which to choose; null for all. Where a bandit takes arms with a
+            call, an object: their features by name.
+    """
+
+    context: dict[str, Any] | list[float] | None = None
+    arms: list[str] | dict[str, dict[str, Any]] | None = None
+
+
+class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reward of a decision.
+
+    Arguments:
+        value: a finite number.
+        part: the name of the part of the reward that it is; null for the last part, or all of it.
+    """
+
+    value: float
+    part: str | None = None
+
+
+class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A choice that was made elsewhere.
+
+    Arguments:
+        arm: the name of the chosen arm.
+        context: as of `Decide`.
+        reward: its reward; null if it comes later.
+        propensity: the probability with which it was chosen, or those of all arms by name; null where nobody
+            knows.
+        arms: as of `Decide`.
+    """
+
+    arm: str
+    context: dict[str, Any] | list[float] | None = None
+    reward: float | None = None
+    propensity: float | dict[str, float] | None = None
+    arms: list[str] | dict[str, dict[str, Any]] | None = None
+
+
+Content: TypeAlias = Learn | Predict | Label | Decide | Reward | Observe
+
+KINDS: dict[str, type[Content]] = {
+    "learn": Learn,
+    "predict": Predict,
+    "label": Label,
+    "decide": Decide,
+    "reward": Reward,
+    "observe": Observe,
+}
+"""The kinds of what a journal holds."""

@@ -1,0 +1,52 @@
+"""Old lines leave the journal for files, once two snapshots have them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from credo.core.errors import CredoError
+from credo.serve.archive_files import ArchiveRow, archive_folder, write_lines
+from credo.serve.journal_store import Store
+from credo.serve.writing import Writer
+
+__all__ = ["LEAST", "MOST", "move_old_lines"]
+
+LEAST, MOST = 1_000, 10_000
+"""The least and the most lines of a file."""
+
+
+class _Move:
+    """Lines that are in a file now, and no longer in the journal."""
+
+    size = 1
+
+    def __init__(self, model: int, row: ArchiveRow, folder: Path) -> None:
+        self.model, self.row, self.path = model, row, folder / row.file
+        self.done, self.moved = threading.Event(), False
+
+    def write(self, store: Store) -> None:
+        self.moved = store.archive(self.model, self.row)
+
+    def written(self) -> None:
+        if not self.moved:
+            self.path.unlink(missing_ok=True)
+        self.done.set()
+
+    def refused(self, problem: CredoError) -> None:
+        self.moved = False
+        self.path.unlink(missing_ok=True)
+        self.done.set()
+
+
+def move_old_lines(store: Store, writer: Writer, model: int, before: float) -> int:
+    """Move the lines of a model from before a time, as far as all its snapshots have them; how many."""
+    moved, folder = 0, archive_folder(store.path)
+    while len(lines := store.movable(model, before, MOST)) >= LEAST:
+        move = _Move(model, write_lines(folder, model, lines), folder)
+        writer.submit(move, always=True)
+        move.done.wait()
+        if not move.moved:
+            break
+        moved += len(lines)
+    return moved
