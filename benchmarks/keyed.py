@@ -93,7 +93,7 @@ def river() -> Feed:
     models: dict[int, Any] = {}
 
     def feed(keys: np.ndarray, xs: np.ndarray, ys: np.ndarray) -> None:
-        rows = [dict(enumerate(row)) for row in xs.tolist()]
+        rows: list[dict[Any, Any]] = [dict(enumerate(row)) for row in xs.tolist()]
         for key, x, y in zip(keys.tolist(), rows, ys.tolist(), strict=True):
             model = models.get(key)
             if model is None:

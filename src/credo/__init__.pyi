@@ -20,6 +20,7 @@ from credo import likelihoods as likelihoods
 from credo import metrics as metrics
 from credo import models as models
 from credo import particles as particles
+from credo import scale as scale
 from credo import serve as serve
 from credo import sessions as sessions
 from credo import streams as streams

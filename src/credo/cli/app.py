@@ -15,6 +15,7 @@ from credo.cli.bandit_app import bandit
 from credo.cli.command_words import STREAM, flowing, source_of, starting
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, whole_number
 from credo.cli.flow_app import flow
+from credo.cli.keyed_app import keyed
 from credo.core.errors import CredoError, require_integer
 from credo.core.extensions import PAPERS, extensions
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
@@ -31,6 +32,7 @@ Examples:
   credo learn prices.csv --resume runs/prices
   credo learn demand.csv --time hour --target load --horizon 24
   credo predict runs/prices/belief.credo new.csv --out p.csv
+  credo keyed clicks.csv --key user --target bought --out runs/users
   credo bandit run statlog
   credo flow train flow.toml
   credo serve models --port 8000
@@ -47,6 +49,7 @@ app = App(
 )
 app.command(bandit)
 app.command(flow)
+app.command(keyed, sort_key=3)
 
 _NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
 _NO_SERIES_FLAGS = SeriesFlags()

@@ -306,6 +306,7 @@ _FLAGS |= {
     for name in (
         *("agent", "policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
         *("estimator", "interval", "level", "clip", "reward_range", "format"),
+        *("key", "shards", "workers", "ray", "tile", "evict", "batch"),
     )
 }
 """The flag of each setting of the library."""

@@ -15,7 +15,7 @@ __all__ = ["INTERRUPTED", "USAGE", "main"]
 
 USAGE = 2
 INTERRUPTED = 130
-COMPILING = ("learn", "predict", "reproduce", "bandit", "flow")
+COMPILING = ("learn", "predict", "keyed", "reproduce", "bandit", "flow")
 """The commands that compile programs."""
 
 

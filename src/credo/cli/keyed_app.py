@@ -1,0 +1,221 @@
+"""`credo keyed`: a learner for each key of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from credo.cli.command_words import flowing, source_of
+from credo.cli.flags import DATA, LearnerFlags, in_flags, whole_number
+from credo.core.errors import CredoError, require_choice
+
+if TYPE_CHECKING:
+    from credo.scale import KeyedOptions, KeyedResult
+
+__all__ = ["KeyedFlags", "keyed"]
+
+_KEYED = Group("Keys and processes", sort_key=3)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class KeyedFlags:
+    """The flags about the keys, the data and the processes."""
+
+    key: Annotated[str | None, Parameter(group=DATA, help="The column of the keys.")] = None
+    target: Annotated[str | None, Parameter(group=DATA, help="The column to predict.")] = None
+    task: Annotated[
+        str | None, Parameter(group=DATA, help="classification or regression; by default it is inferred.")
+    ] = None
+    classes: Annotated[
+        str | None,
+        Parameter(group=DATA, help="All class labels, separated by commas, where the first rows lack some."),
+    ] = None
+    drop: Annotated[str | None, Parameter(group=DATA, help="Columns to leave out, separated by commas.")] = (
+        None
+    )
+    categorical: Annotated[
+        str | None,
+        Parameter(group=DATA, help="Columns that are categories although they look like numbers."),
+    ] = None
+    strict: Annotated[
+        bool, Parameter(group=DATA, negative="", help="Stop at the first row that cannot be used.")
+    ] = False
+    shards: Annotated[
+        int | None,
+        Parameter(
+            group=_KEYED,
+            help="Into how many parts the keys are divided, well above the workers to come; it cannot be "
+            "changed later. 1 by default.",
+            converter=whole_number,
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        Parameter(
+            group=_KEYED, help="How many processes share the shards; 0 for this one.", converter=whole_number
+        ),
+    ] = 0
+    ray: Annotated[
+        str | None,
+        Parameter(
+            group=_KEYED,
+            help="The address of a cluster of Ray whose actors are the workers, such as 10.0.0.1:6379, or "
+            "local. The machines share the folder of the run.",
+        ),
+    ] = None
+    evict: Annotated[
+        int | None,
+        Parameter(
+            group=_KEYED,
+            help="The most keys of a shard in memory; the others lie in a file. All by default.",
+            converter=whole_number,
+        ),
+    ] = None
+    tile: Annotated[
+        int | None,
+        Parameter(
+            group=_KEYED,
+            help="How many keys are stepped together: 16 by default, 8 where few keys have most rows.",
+            converter=whole_number,
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        Parameter(
+            group=_KEYED, help="The rows of a file of predictions; 16384 by default.", converter=whole_number
+        ),
+    ] = None
+    checkpoint: Annotated[
+        int,
+        Parameter(
+            group=_KEYED,
+            help="Save the state after so many batches, which are kept in memory until then.",
+            converter=whole_number,
+        ),
+    ] = 16
+
+
+_NO_FLAGS, _NO_LEARNER_FLAGS = KeyedFlags(), LearnerFlags()
+
+
+@flowing
+def keyed(
+    source: Annotated[str, Parameter(group=DATA)],
+    /,
+    *,
+    out: Path,
+    flags: KeyedFlags = _NO_FLAGS,
+    learner: LearnerFlags = _NO_LEARNER_FLAGS,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    quiet: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Learn a file with one learner for each key, such as each user, predicting each row before learning it.
+
+    SOURCE is a CSV, TSV, JSON lines or Parquet file, or - for standard input. Columns are encoded and scaled
+    alike for all keys; by default the learner of a key is a linear model. OUT gets a folder of predictions,
+    metrics.json, and the state. A run that was killed, or whose file has grown, goes on with --resume, and
+    every key then has the numbers that it would have had without a break.
+
+    Parameters
+    ----------
+    source
+        A file, or - for standard input.
+    out
+        The folder of the run.
+    resume
+        Go on with the run in OUT.
+    quiet
+        Say nothing but the table.
+    """
+    return _run(source_of(source), out, flags, learner, resume, quiet)
+
+
+def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool, quiet: bool) -> int:
+    """Learn a file, and show what was found."""
+    import jax
+
+    from credo.cli.progress import note
+    from credo.scale import learn_keyed
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # no other thread is woken for a call
+    options = _options(out, flags, learner, resume)
+
+    def say(sentence: str) -> None:
+        note(in_flags(sentence), quiet)
+
+    try:
+        result = learn_keyed(source, out, options, resume=resume, say=say)
+    except KeyboardInterrupt:
+        words = shlex.join(["credo", "keyed", source, "--out", str(out), "--resume"])
+        note(f"credo: interrupted; what was saved is whole; go on with: {words}")
+        return 130
+    _show(result, quiet)
+    return 0
+
+
+def _options(out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:
+    """What the flags say; of a run that goes on, what they do not say is as it was."""
+    from credo.scale import KeyedOptions
+    from credo.sessions import ColumnOptions, Options
+    from credo.tables.tasks import TARGET_KINDS
+
+    chosen = Options(**dataclasses.asdict(learner))
+    free: dict[str, Any] = {name: getattr(flags, name) for name in ("workers", "ray", "evict", "checkpoint")}
+    fixed = {
+        name: one for name in ("key", "shards", "tile", "batch") if (one := getattr(flags, name)) is not None
+    }
+    if resume:
+        before = KeyedOptions.of(out)
+        for name in ("task", "classes", "drop", "categorical"):
+            if getattr(flags, name) is not None:
+                raise CredoError(f"--{name} cannot be changed with --resume; leave it out.")
+        columns = ColumnOptions(flags.target or before.columns.target, strict=flags.strict)
+        learned = chosen if chosen != Options() else before.learner
+        return dataclasses.replace(before, columns=columns, learner=learned, **fixed, **free)
+    for name in ("key", "target"):
+        if getattr(flags, name) is None:
+            raise CredoError(f"--{name} is missing: name the column.")
+    columns = ColumnOptions(
+        flags.target,
+        None if flags.task is None else require_choice("task", flags.task, TARGET_KINDS),
+        _words(flags.classes) or None,
+        _words(flags.drop),
+        _words(flags.categorical),
+        flags.strict,
+    )
+    return KeyedOptions(columns=columns, learner=chosen, **fixed, **free)
+
+
+def _words(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def _show(result: KeyedResult, quiet: bool) -> None:
+    """The table of what was found, with the keys that stand out."""
+    from rich.table import Table
+
+    from credo.cli.progress import Screen, note
+
+    metrics, console = result.metrics, Screen()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("metric", "value"):
+        table.add_column(heading)
+    for name in ("rows", "keys", "nlpd", "rmse", "coverage_90", "error", "changes"):
+        if name in metrics:
+            number = metrics[name]
+            table.add_row(name, f"{number:,}" if isinstance(number, int) else f"{number:.4f}")
+    console.print(table)
+    for name, what in (("worst", "mean loss"), ("newest", "first line"), ("drifting", "changes")):
+        if metrics[name]:
+            listing = ", ".join(f"{key} ({last:.4g})" for key, _, last in metrics[name][:5])
+            console.print(f"{name} keys, with {what}: {listing}")
+    if result.bad_rows:
+        more = "" if result.bad_rows <= len(result.bad) else ", and more"
+        note(f"{result.bad_rows:,} rows could not be used: {'; '.join(result.bad)}{more}", quiet)
+    note(f"predictions: {result.folder}/predictions   metrics: {result.folder}/metrics.json", quiet)

@@ -1,0 +1,147 @@
+"""How well the rows of each key were forecast: sums over all keys, and a few numbers for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo.core import archive
+from credo.core.errors import FormatError
+from credo.scale.batches import Batch
+from credo.streams.keyed import KeyedRows
+from credo.streams.keyed.naming import from_text, to_text
+
+__all__ = ["KeyTally"]
+
+FORMAT, KEPT = 1, 2
+LEAST = 20
+"""The least rows of a key that is called one of the worst."""
+
+_TOTALS = ("rows", "scored", "loss", "error", "inside", "alarms")
+_OF_KEY = ("count", "losses", "first", "changes")
+
+
+class KeyTally:
+    """Sums of the scores of rows, over all keys and by key.
+
+    Arguments:
+        classes: whether classes are forecast, and otherwise numbers.
+
+    Attributes:
+        totals: rows, scored rows, the sums of their losses (negative log densities in the target's own
+            units) and errors (squared errors, or wrong classes), how many targets lay within the central
+            interval of 90%, and how many changes were reported.
+        count, losses, first, changes: of each key its scored rows, the sum of their losses, the line of its
+            first row, and its reported changes.
+    """
+
+    def __init__(self, classes: bool) -> None:
+        self.classes = classes
+        self.places: dict[str, int] = {}
+        self.totals = np.zeros(len(_TOTALS))
+        self.count, self.losses = np.zeros(0), np.zeros(0)
+        self.first, self.changes = np.zeros(0), np.zeros(0)
+
+    def add(self, rows: Batch, told: KeyedRows) -> None:
+        """Take in the scores of rows."""
+        outcome, known = told.outcome, rows.known & told.ok
+        losses = np.log(rows.scale) - np.asarray(outcome.log_prob, float)
+        inside = np.zeros(len(losses), bool)
+        if outcome.probs is None:
+            errors = (rows.scale * (np.asarray(outcome.mean, float) - rows.y)) ** 2
+            if outcome.pit is not None:
+                inside = np.abs(np.asarray(outcome.pit, float) - 0.5) <= 0.45
+        else:
+            errors = (outcome.probs.argmax(axis=1) != rows.y).astype(float)
+        alarms = np.zeros(len(losses), bool) if told.alarm is None else told.alarm
+        sums = (known, np.where(known, losses, 0.0), np.where(known, errors, 0.0), known & inside, alarms)
+        self.totals += [len(losses), *(float(one.sum()) for one in sums)]
+        places, fresh = self.places, len(self.places)
+        at = np.array([places.setdefault(key, len(places)) for key in rows.keys], np.int64)
+        self._grow()
+        np.add.at(self.count, at, known)
+        np.add.at(self.losses, at, sums[1])
+        np.add.at(self.changes, at, alarms)
+        new = at >= fresh
+        self.first[at[new][::-1]] = rows.lines[new][::-1]
+
+    def _grow(self) -> None:
+        room = len(self.count)
+        if len(self.places) > room:
+            more = max(len(self.places), 2 * room) - room
+            for name in _OF_KEY:
+                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more)]))
+
+    def summary(self, most: int = 10) -> dict[str, Any]:
+        """The means over all keys, and the worst, newest and most changing keys."""
+        rows, scored, loss, error, inside, alarms = self.totals.tolist()
+        names, size = list(self.places), len(self.places)
+        count, losses = self.count[:size], self.losses[:size]
+        first, changes = self.first[:size], self.changes[:size]
+        mean = losses / np.maximum(count, 1)
+        enough = np.flatnonzero(count >= LEAST)
+        worst = enough[np.argsort(-mean[enough], kind="stable")[:most]]
+        newest = np.argsort(-first, kind="stable")[:most]
+        moving = np.flatnonzero(changes)
+        moving = moving[np.argsort(-changes[moving], kind="stable")[:most]]
+        per = max(scored, 1.0)
+        quality = (
+            {"error": error / per}
+            if self.classes
+            else {"rmse": (error / per) ** 0.5, "coverage_90": inside / per}
+        )
+        return {
+            "rows": int(rows),
+            "scored": int(scored),
+            "keys": size,
+            "nlpd": loss / per,
+            **quality,
+            "changes": int(alarms),
+            "worst": [[names[at], int(count[at]), float(mean[at])] for at in worst],
+            "newest": [[names[at], int(count[at]), int(first[at])] for at in newest],
+            "drifting": [[names[at], int(count[at]), int(changes[at])] for at in moving],
+        }
+
+    def join(self, other: KeyTally) -> None:
+        """Take in the tally of another shard, which has other keys."""
+        self.totals = self.totals + other.totals
+        sizes = len(self.places), len(other.places)
+        for name in _OF_KEY:
+            mine, theirs = getattr(self, name)[: sizes[0]], getattr(other, name)[: sizes[1]]
+            setattr(self, name, np.concatenate([mine, theirs]))
+        self.places = dict.fromkeys([*self.places, *other.places])  # type: ignore[assignment]
+        self.places = {name: place for place, name in enumerate(self.places)}
+
+    def save(self, folder: Path, line: int) -> None:
+        """Write the tally beside a checkpoint that goes up to a line; those before the latest two go."""
+        size = len(self.places)
+        arrays = {name: getattr(self, name)[:size] for name in _OF_KEY}
+        names = np.frombuffer(to_text(list(self.places)), np.uint8)
+        header = {"format": FORMAT, "classes": self.classes}
+        archive.write(
+            _path(folder, line), "credo-tally", header, {**arrays, "totals": self.totals, "names": names}
+        )
+        for path in sorted(folder.glob("tally-*.credo"))[: -KEPT - 1]:
+            path.unlink(missing_ok=True)
+
+    @staticmethod
+    def load(folder: Path, line: int) -> KeyTally:
+        """The tally beside a checkpoint."""
+        path = _path(folder, line)
+        header, arrays = archive.read(path, "credo-tally", FORMAT, "tally of keys")
+        with archive.refusing(path, "tally"):
+            tally = KeyTally(bool(header["classes"]))
+            names = [str(name) for name in from_text(arrays["names"].tobytes())]
+            if any(len(arrays[name]) != len(names) for name in _OF_KEY):
+                raise FormatError("a tally must have as many numbers as keys.")
+            tally.places = {name: place for place, name in enumerate(names)}
+            tally.totals = np.array(arrays["totals"])
+            for name in _OF_KEY:
+                setattr(tally, name, np.array(arrays[name]))
+        return tally
+
+
+def _path(folder: Path, line: int) -> Path:
+    return folder / f"tally-{line:012d}.credo"

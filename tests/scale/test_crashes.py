@@ -1,0 +1,68 @@
+"""The command under SIGKILL of its driver and its workers at any time: for minutes, by -m crash."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.scale.test_keyed_run import beliefs, predictions
+from tests.streams.setups import bitwise
+
+CREDO = str(Path(sys.executable).parent / "credo")
+
+
+def command(source: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
+    words = [CREDO, "keyed", str(source), "--out", str(out), *more]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def workers(driver: int) -> list[int]:
+    """The worker processes of a driver."""
+    found = subprocess.run(["pgrep", "-P", str(driver), "-f", "spawn_main"], capture_output=True, text=True)
+    return [int(word) for word in found.stdout.split()]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_is_killed_every_key_has_the_bits_of_one_process(seed: int, tmp_path: Path) -> None:
+    rng, rows, source = np.random.default_rng(seed), 200_000, tmp_path / "t.csv"
+    users, x = rng.integers(0, 9, rows), rng.normal(size=rows)
+    table = zip(users.tolist(), x.tolist(), (x * users).tolist(), strict=True)
+    source.write_text("user,x,y\n" + "".join(f"u{user},{one:.4f},{y:.4f}\n" for user, one, y in table))
+    first = ("--key", "user", "--target", "y", "--batch", "2000")
+    assert command(source, tmp_path / "whole", *first).wait(300) == 0
+    out, dice, kills = tmp_path / "run", random.Random(seed), {"driver": 0, "worker": 0}
+    flags = ("--workers", "2", "--checkpoint", "4")
+    run = command(source, out, *first, "--shards", "4", *flags)
+    while True:
+        try:
+            status = run.wait(dice.uniform(3, 8))
+        except subprocess.TimeoutExpired:
+            status = None
+        if status is None and sum(kills.values()) < 6:
+            if (kind := dice.choice(["driver", "worker"])) == "worker" and (some := workers(run.pid)):
+                os.kill(dice.choice(some), signal.SIGKILL)
+                kills[kind] += 1
+                continue
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            kills["driver"] += 1
+            time.sleep(0.2)
+            begun = (out / "run.credo").exists()
+            run = command(source, out, *(("--resume",) if begun else (*first, "--shards", "4")), *flags)
+        elif status is not None:
+            assert status == 0, run.stderr.read().decode() if run.stderr else ""
+            break
+    assert sum(kills.values()), "nothing was killed"
+    ours, theirs = beliefs(out, 4), beliefs(tmp_path / "whole")
+    assert ours.keys() == theirs.keys()
+    for key, belief in theirs.items():
+        bitwise(ours[key], belief)
+    assert predictions(out) == predictions(tmp_path / "whole")
