@@ -93,13 +93,12 @@ def test_wide_contexts_have_no_covariance_over_them() -> None:
     assert np.shape(start.params(jax.random.key(0))) == (401, 1)
 
 
-def test_many_arms_have_waves_alone() -> None:
-    options: list[dict[str, Any]] = [{"arms": 30}, {"arms": 31}, {"arms": 31, "design": "actions"}]
-    sizes = []
-    for option in options:
-        experts: Any = bandits.default_agent(inputs=2, **option).agent.learner
-        sizes.append(experts.size)
-    assert sizes == [3, 2, 3]
+def test_a_reward_among_many_arms_learns_in_one() -> None:
+    bandit = bandits.Bandit(bandits.default_agent(40, 2))
+    assert bandit.agent.learner.size == 3  # type: ignore[attr-defined]
+    assert bandit.reward(bandit.decide(np.ones(2)).id, 1.0)
+    tell = bandit._engine.programs._tell
+    assert tell is not None and tell.arm is not None  # the line walks in all arms, and waves in one
 
 
 def test_features_of_actions() -> None:

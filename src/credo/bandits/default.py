@@ -44,10 +44,6 @@ arms together."""
 MANY_INPUTS = 150
 """Above how many inputs features are rectified."""
 
-MANY_ARMS = 30
-"""Above how many arms, each with a learner of its own, the linear member is left out: with 100 arms a reward
-takes 44 ms beside a member that is unlike waves, and .6 ms without it."""
-
 UNITS, UNIT_VARS, UNIT_NOISE = 400, (0.004,), 0.02
 """Rectified features: how many, the prior variances, and the noise of rewards."""
 
@@ -115,8 +111,7 @@ def default_agent(
     prior goes on to explore where rewards are rare and large. The third is linear, with a tenth of the noise,
     and walks, so that it follows a world that moves. It is trusted only while it predicts better than waves.
     With more than 150 inputs, as in images, one learner of 400 random rectified features takes the place of
-    all. Where more than 30 arms have a learner each, the linear one is left out, and densities weigh the two
-    others. Nothing is tuned to a data set; the settings were chosen on other seeds of statlog, covertype,
+    all. Nothing is tuned to a data set; the settings were chosen on other seeds of statlog, covertype,
     MNIST, the wheel and simulated worlds that stand still, jump and have heavy tails.
 
     The policy is `UCB(0.7)` with a floor of .001 under the probability of each arm, or of .01 / K where that
@@ -145,12 +140,11 @@ def default_agent(
     require_integer("arms", arms, 2)
     require_integer("inputs", inputs, 1)
     require_choice("design", design, ("outputs", "actions"))
-    many = design != "actions" and arms > MANY_ARMS
-    members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(inputs, scale, key, not many)
+    members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(inputs, scale, key)
     learners = [
         regression if design == "actions" else ArmsDesign(regression, arms) for regression in members.learners
     ]
-    if len(learners) < 3:
+    if len(learners) == 1:
         experts = Experts(learners, switching=AMONG)
     else:
         experts = Experts(learners, _switching(), loss=squared_error, learning_rate=JUDGED)
@@ -173,12 +167,10 @@ class _Members(NamedTuple):
     variances: list[float]
 
 
-def _narrow(inputs: int, scaled: bool, key: Key, with_line: bool) -> _Members:
-    """Waves under a small and a large prior, and a linear model that walks if it is wanted."""
+def _narrow(inputs: int, scaled: bool, key: Key) -> _Members:
+    """Waves under a small and a large prior, and a linear model that walks."""
     net, line = _waves(inputs, scaled, key), Linear()
     waves: Learner[Any] = extended_kalman(Model(net, Normal(WAVE_NOISE)))
-    if not with_line:
-        return _Members([waves, waves], net.init(), list(WAVE_VARS))
     walking = extended_kalman(Model(line, Normal(LINE_NOISE)), dynamics=RandomWalk(LINE_WALK))
     flat = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.result_type(float)), line.init(0, (inputs,)))
     return _Members([waves, waves, walking], Each([net.init(), net.init(), flat]), [*WAVE_VARS, LINE_VAR])

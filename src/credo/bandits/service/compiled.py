@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,9 @@ from credo.streams.programs import NEVER, Built, Opening, blank_words
 from credo.streams.words import Parts, WordLayout
 
 __all__ = ["ArmProgram", "Form", "arm_updater", "decider", "updater"]
+
+Arrays: TypeAlias = tuple[Array, ...]
+"""Some of the large arrays."""
 
 _DECISION, _UPDATE = 0, 1
 """What the keys of a bandit are for."""
@@ -61,9 +64,12 @@ class Form(Opening):
         belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
         return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
 
-    def learn_arm(self, axes: Any, setting: Parts, state: Parts, row: tuple[Array, ...]) -> Any:
-        """What a reward changes: the words, the arm's parts of the large arrays, and what the update reports,
-        with whether more than this changed. `axes` are those of the arms.
+    def learn_arm(
+        self, axes: Any, timed: frozenset[int], setting: Parts, state: Parts, row: tuple[Array, ...]
+    ) -> Any:
+        """What a reward changes: the words, the arm's parts of the large arrays, the large arrays that time
+        moves, and what the update reports, with whether more than this changed. `axes` are those of the arms,
+        and `timed` which of the large arrays time moves.
         """
         agent, belief, key = self.open(setting, state)
         x, arm, reward, weight, number = row
@@ -73,10 +79,17 @@ class Form(Opening):
             with jax.default_matmul_precision("highest"):
                 step = learn_one_arm(agent.rewards, belief, row[:2], *row[2:])
             put = functools.partial(put_arm, arm=row[1])
-            words, _ = self.state.pack(jax.tree.map(put, axes, step.before, step.after))
+            words, whole = self.state.pack(jax.tree.map(put, axes, step.before, step.after))
             leaves = zip(self.state.places, jax.tree.leaves(axes), jax.tree.leaves(step.after), strict=True)
-            parts = tuple(leaf for place, axis, leaf in leaves if place < 0 and axis != STAYS)
-            return words, parts, (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more)
+            large = enumerate((axis, leaf) for place, axis, leaf in leaves if place < 0)
+            parts = tuple(leaf for at, (axis, leaf) in large if axis != STAYS and at not in timed)
+            moved = tuple(whole[at] for at in sorted(timed))
+            return (
+                words,
+                parts,
+                moved,
+                (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more),
+            )
 
         return call_fenced(learn, (agent, belief, x, arm, reward, weight, own))
 
@@ -149,20 +162,22 @@ def _update(form: Form, row: WordLayout, length: int | None) -> Built:
 
 
 class ArmProgram(NamedTuple):
-    """One update that gives words, the arm's parts of large arrays and a report; the layout of the report;
-    and which of the large arrays have a part of each arm, and along which axes.
+    """One update that gives words, the arm's parts of large arrays, others as a whole, and a report; the
+    layout of the report; which of the large arrays have a part of each arm, and along which axes; and which
+    come as a whole, since time moves all arms in them.
     """
 
     learn: Callable[..., Any]
     report: WordLayout
     places: tuple[int, ...]
     axes: tuple[int, ...]
+    timed: tuple[int, ...]
 
 
 @functools.lru_cache(maxsize=256)
 def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
-    """The update of one arm; None where no large array has a part of each arm, or an update changes others,
-    as where time moves the beliefs about all arms.
+    """The update of one arm; None where no large array has a part of each arm that stays until its reward, as
+    where time moves the beliefs about all arms, or an update changes another large array.
     """
     agent, _ = form.setting.blank
     belief = form.state.blank
@@ -174,26 +189,27 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
         for at, (place, axis) in enumerate(zip(form.state.places, jax.tree.leaves(axes), strict=True))
         if place < 0
     ]
-    moving = [(place, axis) for place, (_, axis) in enumerate(large) if axis != STAYS]
-    if not moving or any(axis == WHOLE for _, axis in large):
+    if any(axis == WHOLE for _, axis in large):
         return None
     later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
     before = later.invars[-len(later.outvars) :]
-    if not all(before[at] is later.outvars[at] for at, _ in large):
+    timed = frozenset(place for place, (at, _) in enumerate(large) if before[at] is not later.outvars[at])
+    apart = [(place, axis) for place, (_, axis) in enumerate(large) if axis != STAYS and place not in timed]
+    if not apart:
         return None
-    build = functools.partial(_update_arm, form, row, axes)
+    build = functools.partial(_update_arm, form, row, axes, timed)
     learn, report = program("reward_arm", (form, row), build, form.arguments(row, None))
-    places, along = zip(*moving, strict=True)
-    return ArmProgram(learn, report, places, along)
+    places, along = zip(*apart, strict=True)
+    return ArmProgram(learn, report, places, along, tuple(sorted(timed)))
 
 
-def _update_arm(form: Form, row: WordLayout, axes: Any) -> Built:
+def _update_arm(form: Form, row: WordLayout, axes: Any, timed: frozenset[int]) -> Built:
     """The update of one arm before it is compiled."""
-    learn = functools.partial(form.learn_arm, axes)
-    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), row.blank)[2], large=NEVER)
+    learn = functools.partial(form.learn_arm, axes, timed)
+    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), row.blank)[3], large=NEVER)
 
-    def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, tuple[Array, ...], Array]:
-        words, parts, report = learn(setting, state, row.unpack((words, ())))
-        return words, parts, layout.pack(report)[0]
+    def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, Arrays, Arrays, Array]:
+        words, parts, moved, report = learn(setting, state, row.unpack((words, ())))
+        return words, parts, moved, layout.pack(report)[0]
 
     return one, layout

@@ -55,16 +55,18 @@ class _Spare(NamedTuple):
 
 
 class Copies:
-    """The two copies of a bandit's large arrays: those in `places` among them have the arms along `axes`."""
+    """The two copies of a bandit's large arrays: those in `places` among them have the arms along `axes`.
+    Those in `timed` are written as a whole by every reward, and have no copy.
+    """
 
-    def __init__(self, places: tuple[int, ...], axes: tuple[int, ...]) -> None:
-        self._places, self._axes = places, axes
+    def __init__(self, places: tuple[int, ...], axes: tuple[int, ...], timed: tuple[int, ...] = ()) -> None:
+        self._places, self._axes, self._timed = places, axes, timed
         self._writers: dict[tuple[int, bool], Callable[..., Any]] = {}
         self._spares: list[_Spare] = []
 
-    def with_arm(self, held: Held, words: Array, patch: Patch, *, private: bool) -> Held:
-        """The belief with other words and another part of one arm. Where it is private, nobody else will look
-        at it again, and its own arrays are used.
+    def with_arm(self, held: Held, words: Array, patch: Patch, moved: Arrays = (), *, private: bool) -> Held:
+        """The belief with other words, another part of one arm, and the arrays that time has moved. Where it
+        is private, nobody else will look at it again, and its own arrays are used.
         """
         spare = self._spares.pop() if self._spares else None
         old = self._arrays(held)
@@ -75,7 +77,7 @@ class Copies:
             arrays = self.writer(spare.arrays, patches)(spare.arrays, patches)
         else:
             arrays = self.writer(old, (patch,), anew=True)(old, (patch,))
-        new = Held((words, self._with(held, arrays)), self)
+        new = Held((words, self._with(held, arrays, moved)), self)
         if held.owner is self and not private:
             self._spares = [_Spare(weakref.ref(held), old, weakref.ref(new), patch)]
         return new
@@ -91,9 +93,9 @@ class Copies:
     def _arrays(self, held: Held) -> Arrays:
         return tuple(held.parts[1][place] for place in self._places)
 
-    def _with(self, held: Held, arrays: Arrays) -> Arrays:
+    def _with(self, held: Held, arrays: Arrays, moved: Arrays) -> Arrays:
         others = list(held.parts[1])
-        for place, array in zip(self._places, arrays, strict=True):
+        for place, array in zip(self._places + self._timed, arrays + moved, strict=True):
             others[place] = array
         return tuple(others)
 

@@ -132,14 +132,15 @@ class Programs:
         reports, private = [], False  # whether nobody else has seen the belief
         for row in rows:
             words = tell.write.lend(_known(*row))
-            own, parts, report = learn(self._setting, held.parts, words)
+            own, parts, moved, report = learn(self._setting, held.parts, words)
             *said, more = read(report)
             if more:  # other arms have changed, too
                 one = self._learning(tell.layout)
                 state, report = one.program(self._setting, held.parts, words)
                 held, said = Held(state, copies), one.read(report)
             else:
-                held = copies.with_arm(held, own, (np.int32(row[1]), parts), private=private)
+                patch = np.int32(row[1]), parts
+                held = copies.with_arm(held, own, patch, moved, private=private)
             reports.append(said)
             private = True
         return _learned(held, reports)
@@ -163,7 +164,11 @@ class Programs:
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
             arm = arm_updater(self._form, layout)
-            way = None if arm is None else (arm.learn, WordReader(arm.report), Copies(arm.places, arm.axes))
+            way = (
+                None
+                if arm is None
+                else (arm.learn, WordReader(arm.report), Copies(arm.places, arm.axes, arm.timed))
+            )
             self._tell = _Telling(_Writer(layout), layout, way)
         return self._tell
 
