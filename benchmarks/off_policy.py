@@ -3,6 +3,7 @@
     python benchmarks/off_policy.py --worlds chosen                  # a line for each estimator and interval
     python benchmarks/off_policy.py --worlds scored --logs 400
     python benchmarks/off_policy.py --worlds default --logs 400      # the default agent's own logs
+    python benchmarks/off_policy.py --worlds thompson --logs 400     # the same with Thompson(floor=0.01)
     python benchmarks/off_policy.py --worlds chosen --pairs ips:auto dr:auto dr:likelihood
 
 The spread is the standard deviation of the estimates of a world. The stated one is the half width of an
@@ -21,7 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from off_policy_worlds import CHOSEN, SCORED, Case, default_logs, logs_of
 
-from credo.bandits import evaluate_policy
+from credo.bandits import Thompson, evaluate_policy
 from credo.bandits.evaluation import ESTIMATORS, EstimatorName, IntervalName
 
 Pair = tuple[EstimatorName, IntervalName]
@@ -45,9 +46,10 @@ class Row(NamedTuple):
 
 def worlds_of(group: str, logs: int, rows: int) -> Iterator[tuple[str, list[Case]]]:
     """The logs of every world of a group."""
-    if group == "default":
+    if group in ("default", "thompson"):
+        drawn = Thompson(floor=0.01) if group == "thompson" else None
         for moving in (False, True):
-            found = list(default_logs(logs, rows, moving=moving))
+            found = list(default_logs(logs, rows, moving=moving, policy=drawn))
             for policy in found[0]:
                 name = f"the default agent, {'moving' if moving else 'still'}, {policy}"
                 yield name, [cases[policy] for cases in found]
@@ -77,7 +79,7 @@ def scored(cases: Sequence[Case], pair: Pair) -> Row:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--worlds", choices=["chosen", "scored", "default"], default="chosen")
+    parser.add_argument("--worlds", choices=["chosen", "scored", "default", "thompson"], default="chosen")
     parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--only", default="", help="a part of a world's name")

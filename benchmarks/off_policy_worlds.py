@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm, qmc
 
-from credo.bandits import Log, Thompson, default_agent
+from credo.bandits import Log, default_agent
 from credo.bandits.default import agent_of
+from credo.bandits.policies import Policy
 
 __all__ = ["CHOSEN", "SCORED", "Case", "World", "default_logs", "logs_of"]
 
@@ -214,9 +215,15 @@ SCORED = (
 
 
 def default_logs(
-    logs: int, rows: int, *, moving: bool, seed: int = 0, at_once: int = 20
+    logs: int,
+    rows: int,
+    *,
+    moving: bool,
+    policy: Policy | None = None,
+    seed: int = 0,
+    at_once: int = 20,
 ) -> Iterator[dict[str, Case]]:
-    """Logs of the default agent with `Thompson(floor=0.01)`, in a world that stays or goes through a wave.
+    """Logs of the default agent with its own policy or another, in a world that stays or goes through a wave.
 
     Each has a case for a "soft" policy and for a "uniform" one. `seed` 0 is only scored.
     """
@@ -226,7 +233,7 @@ def default_logs(
     truths = {name: world.truth(rows) for name, world in worlds.items()}
     a, b, _ = still.coefficients()
     shifts = jnp.asarray(still.shifts(rows))
-    start = default_agent(still.arms, still.inputs, policy=Thompson(floor=0.01))
+    start = default_agent(still.arms, still.inputs, policy=policy)
     agent = agent_of(start)
 
     def one(key: Any) -> Any:

@@ -46,3 +46,18 @@ def test_the_default_interval_is_as_wide_as_the_spread(kind: Kind, name: Estimat
     spread = np.std([one.value for one in estimates])
     width = np.mean([one.high - one.low for one in estimates]) / (2 * 1.96 * spread)
     assert 0.8 < width < 1.25  # the spread of 200 is known to 5%
+
+
+def test_a_log_that_hardly_tries_an_arm_has_an_interval_that_says_so() -> None:
+    """A thousandth of the rows tries the second arm: a few rows carry all weight, often on one side."""
+    rng, hits = np.random.default_rng(0), 0
+    pmfs = np.tile([0.999, 0.001], (1000, 1))
+    for _ in range(60):
+        x = rng.normal(size=(1000, 2))
+        chosen = (rng.random(1000) < 0.001).astype(int)
+        chances = 1.0 / (1.0 + np.exp(-np.where(chosen == 1, 1.0 - x[:, 1], x[:, 0])))
+        rewards = (rng.random(1000) < chances).astype(float)
+        log = Log(("a", "b"), chosen, rewards, pmfs[np.arange(1000), chosen], x, pmfs)
+        estimate = evaluate_policy(log, [0.5, 0.5])
+        hits += estimate.low <= 0.5 * 0.5 + 0.5 * 0.6967 <= estimate.high  # E sigmoid(1 + N(0, 1)) = .6967
+    assert hits >= 52

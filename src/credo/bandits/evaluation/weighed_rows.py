@@ -236,7 +236,8 @@ def unseen_corners(
 
     The largest weight is that of any arm in the rows, and 2 or more. There the error of the direct model is
     one of those seen, or, where the range of the rewards is stated, one that they allow. But these two are at
-    most `reach_beyond` times as far from the estimate as the farthest term, if the terms have any spread.
+    most `reach_beyond` times as far from the estimate as the farthest term on their side, if the terms have
+    any spread; or on either side, where few rows carry it.
     """
     log, every = weighed.log, weighed.all_weights
     terms = terms_of(weighed, kind, values, clip)
@@ -254,7 +255,10 @@ def unseen_corners(
     corners = np.array([[0.0, low], [0.0, high], [top, low + cut * errors[0]], [top, high + cut * errors[1]]])
     if np.ptp(seen) > 0.0:
         mean, beyond = float(seen.mean()), reach_beyond(seen)
-        for corner, row in zip(corners[2:], (seen.argmin(), seen.argmax()), strict=True):
+        sides = seen.argmin(), seen.argmax()
+        if beyond > BEYOND:  # so few rows carry the variance that chance alone may have put all on one side
+            sides = (np.abs(seen - mean).argmax(),) * 2
+        for corner, row in zip(corners[2:], sides, strict=True):
             farthest = beyond * abs(float(seen[row]) - mean)
             if abs(corner[1] - mean) > farthest:
                 corner[1] = mean + np.sign(corner[1] - mean) * farthest
