@@ -9,11 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.scale.test_keyed_run import beliefs, predictions
+from tests.scale.test_keyed_run import OPTIONS, beliefs, lines, predictions, same, write
 from tests.streams.setups import bitwise
+
+from credo.scale import KeyedOptions, learn_keyed
+from credo.scale.workers import Worker, Workers
 
 CREDO = str(Path(sys.executable).parent / "credo")
 
@@ -66,3 +70,40 @@ def test_whatever_is_killed_every_key_has_the_bits_of_one_process(seed: int, tmp
     for key, belief in theirs.items():
         bitwise(ours[key], belief)
     assert predictions(out) == predictions(tmp_path / "whole")
+
+
+@pytest.mark.crash
+def test_the_shards_of_a_node_that_is_lost_go_on_at_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray: Any = pytest.importorskip("ray")
+    cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
+    source = write(tmp_path / "t.csv", lines())
+    learn_keyed(source, tmp_path / "whole", OPTIONS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    other = cluster.add_node(num_cpus=1)
+    apply, replace, calls, lost = Workers.apply, Worker._replace, 0, 0
+
+    def losing(self: Workers, parts: Any) -> None:
+        nonlocal calls
+        calls += 1
+        apply(self, parts)
+        if calls == 3:
+            cluster.remove_node(other, allow_graceful=False)
+
+    def counting(self: Worker) -> None:
+        nonlocal lost
+        lost += 1
+        replace(self)
+
+    monkeypatch.setattr(Workers, "apply", losing)
+    monkeypatch.setattr(Worker, "_replace", counting)
+    options = KeyedOptions(**{**vars(OPTIONS), "shards": 4, "workers": 4, "ray": cluster.address})
+    try:
+        learn_keyed(source, tmp_path / "run", options)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert 1 <= lost <= 4 and calls == 6
+    same(tmp_path / "run", tmp_path / "whole", shards=4)

@@ -38,9 +38,9 @@ class _Actor:
         import ray
 
         self._ray: Any = ray
-        self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Desk).remote(
-            plan, numbers
-        )
+        self._actor: Any = ray.remote(
+            num_cpus=0, scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0
+        )(Desk).remote(plan, numbers)
         self._asked: deque[Any] = deque()
 
     def send(self, request: Request) -> None:
