@@ -11,6 +11,8 @@ reads its forecasts as `Keyed` does, and has nothing else: no scores, weights, m
 from __future__ import annotations
 
 import functools
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,13 @@ from timing import medians, peak_megabytes
 
 import credo
 from credo.core.types import Array
+from credo.recipes.resolution import resolve
+from credo.recipes.settings import Options
+from credo.scale.batches import Batch
+from credo.scale.desks import begin_process
+from credo.scale.ray_actors import _Actor, hire_actors
+from credo.scale.shard import Plan
+from credo.scale.workers import Workers
 from credo.streams.keyed.tiling import tile_places
 
 INPUTS, BATCH, REPEATS = 10, 4096, 7
@@ -205,6 +214,76 @@ def _eviction() -> list[str]:
     return [f"A key that comes back from the disk while another goes there: {each:.1f} us of processor time."]
 
 
+def _batches(rows: int, keys: int, size: int) -> list[Batch]:
+    """Batches as the driver of `credo keyed` makes them."""
+    rng, found = np.random.default_rng(0), []
+    for start in range(0, rows, size):
+        who = [f"u{key}" for key in rng.integers(0, keys, size).tolist()]
+        x, y = rng.normal(size=(size, INPUTS)).astype(np.float32), rng.normal(size=size).astype(np.float32)
+        ones, lines = np.ones(size), np.arange(start + 1, start + size + 1)
+        each = (lines, x, y, ones, np.zeros(size), ones, np.ones(size, bool))
+        found.append(Batch(start, start + size, who, *each))
+    return found
+
+
+def _busy(post: Any) -> float:
+    """The processor time of a worker so far."""
+    if isinstance(post, _Actor):
+        import ray
+
+        call: Any = post._actor.__ray_call__
+        taken: float = ray.get(call.remote(lambda desk: time.process_time()))
+        return taken
+    fields = Path(f"/proc/{post.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _kill(post: Any) -> None:
+    """SIGKILL for the process of a worker."""
+    if isinstance(post, _Actor):
+        import ray
+
+        call: Any = post._actor.__ray_call__
+        pid = ray.get(call.remote(lambda desk: os.getpid()))
+    else:
+        pid = post.process.pid
+    os.kill(pid, signal.SIGKILL)
+
+
+def _workers(quick: bool) -> list[str]:
+    """What a row costs the driver and two workers, and how soon a killed one is back."""
+    rows, keys, size = (65_536, 2000, 8192) if quick else (524_288, 20_000, 16_384)
+    settings = resolve(Options(model="linear", drift="none", noise_var=1.0), "regression", (INPUTS,), 0)
+    lines = [
+        "| workers, two | driver, us a row | both workers, us a row | after SIGKILL, s |",
+        "|---|--:|--:|--:|",
+    ]
+    for name in ("processes", "actors of Ray"):
+        hire = begin_process if name == "processes" else hire_actors("local")
+        with tempfile.TemporaryDirectory() as folder:
+            plan = Plan(Path(folder), dict(settings.to_dict()), INPUTS, (), 16, None, True)
+            workers = Workers(plan, 2, 2, hire)
+            batches = _batches(rows, keys, size)
+            first, rest = batches[: len(batches) // 2], batches[len(batches) // 2 :]
+            for batch in first:  # keys come, and programs for more of them
+                workers.apply(batch.shards(2))
+            workers.save()
+            driver, busy = time.process_time(), sum(_busy(one.post) for one in workers.workers)
+            for batch in rest:
+                workers.apply(batch.shards(2))
+            workers.save()
+            count = sum(len(batch.keys) for batch in rest)
+            driver = time.process_time() - driver
+            busy = sum(_busy(one.post) for one in workers.workers) - busy
+            _kill(workers.workers[0].post)
+            started = time.perf_counter()
+            workers.workers[0].settle("save", 0)
+            back = time.perf_counter() - started
+            workers.close()
+        lines.append(f"| {name} | {1e6 * driver / count:.2f} | {1e6 * busy / count:.2f} | {back:.1f} |")
+    return lines
+
+
 def markdown(quick: bool) -> str:
     """The section."""
     keys = 10_000 if quick else 100_000
@@ -222,7 +301,7 @@ def markdown(quick: bool) -> str:
             f"| credo.Keyed | 1,000,000 | uniform | 16 | {once} | | |",
             f"\nA process with a million keys: at most {memory} MB.",
         ]
-    return "\n".join([*lines, "", *_checkpoint(keys), "", *_eviction()])
+    return "\n".join([*lines, "", *_checkpoint(keys), "", *_eviction(), "", *_workers(quick)])
 
 
 def million() -> str:

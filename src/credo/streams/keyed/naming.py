@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -66,6 +67,7 @@ def from_text(text: bytes) -> list[KeyName]:
     return [key[0].encode("latin-1") if isinstance(key, list) else key for key in keys]
 
 
+@functools.lru_cache(maxsize=2**16, typed=True)
 def salt(key: KeyName) -> int:
     """A number of 32 bits by which keys draw different random numbers, the same in every process."""
     return int.from_bytes(hashlib.blake2b(to_bytes(key), digest_size=4).digest(), "little")
