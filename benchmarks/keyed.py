@@ -244,10 +244,10 @@ def _kill(post: Any) -> None:
         import ray
 
         call: Any = post._actor.__ray_call__
-        pid = ray.get(call.remote(lambda desk: os.getpid()))
+        pid: Any = ray.get(call.remote(lambda desk: os.getpid()))
     else:
         pid = post.process.pid
-    os.kill(pid, signal.SIGKILL)
+    os.kill(int(pid), signal.SIGKILL)
 
 
 def _workers(quick: bool) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -213,6 +216,30 @@ def test_refusals_are_sentences(whole: Path, tmp_path: Path, capsys: pytest.Capt
     gone = write(tmp_path / "gone.csv", [line.split(",", 1)[1] for line in [*lines(), "u1,2,3"]])
     said = refusal([gone, "--out", run, "--resume"], capsys)
     assert "the column 'user' of the keys is gone; there are x, y." in said
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "clicks.csv", [lines()[0].replace("y", "spent"), *lines()[1:]])
+    page = Path(__file__).parents[2] / "docs/how-to/keyed-streams.md"
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        program, *words = shlex.split(block)
+        assert program == "credo" and main(words) == 0
+    assert len(predictions(tmp_path / "runs/users")) == ROWS
+
+
+def test_rows_come_from_standard_input_and_as_json_lines(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, *rows = [line.split(",") for line in lines()]
+    cells = [[user, float(x), float(y)] for user, x, y in rows]
+    text = "".join(json.dumps(dict(zip(head, row, strict=True))) + "\n" for row in cells)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main(["keyed", "-", "--key", "user", "--target", "y", "--out", str(tmp_path / "run")]) == 0
+    for key, belief in beliefs(whole).items():
+        bitwise(beliefs(tmp_path / "run")[key], belief)
 
 
 def test_rows_without_a_key_are_counted_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
