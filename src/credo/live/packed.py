@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.types import PyTree
 from credo.learners import Learner
@@ -78,7 +79,9 @@ class PackedBelief:
 def _words(tree: PyTree) -> tuple[WordLayout, Parts]:
     """The layout of a tree and its words, none of which is of an array that is weakly typed."""
     leaves, structure = jax.tree.flatten(tree)
-    arrays = (jnp.asarray(leaf) for leaf in leaves)
-    whole = jax.tree.unflatten(structure, [jnp.asarray(leaf, leaf.dtype) for leaf in arrays])
-    layout = WordLayout.of(whole)
-    return layout, layout.give(whole)
+    plain = [
+        leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, jnp.result_type(leaf)) for leaf in leaves
+    ]
+    layout = WordLayout.of(jax.tree.unflatten(structure, plain))
+    words, large = layout.give(plain)
+    return layout, (words, tuple(map(jnp.asarray, large)))

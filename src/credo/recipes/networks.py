@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -117,10 +118,11 @@ def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar
     return room - 1 if 2 in (first, room) else room
 
 
-def leaf_shapes(model: Network, outputs: int, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+@functools.lru_cache(maxsize=256)
+def leaf_shapes(model: Network, outputs: int, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """The shapes of the arrays of parameters, without any computation."""
     params = jax.eval_shape(lambda: first_parameters(network(model, outputs, shape), shape))
-    return [leaf.shape for leaf in jax.tree.leaves(params)]
+    return tuple(leaf.shape for leaf in jax.tree.leaves(params))
 
 
 def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> int:

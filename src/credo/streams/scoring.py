@@ -267,7 +267,9 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         2
     """
     y = np.asarray(ys)
-    rows, steps = jax.tree.map(np.asarray, (outcome, info))
+    rows, steps = outcome, info
+    if not isinstance(info.ok, np.ndarray):
+        rows, steps = jax.tree.map(np.asarray, (outcome, info))
     kept = np.ones(len(y), bool) if keep is None else keep
     log_evidence, ok = steps.log_evidence, steps.ok
     if rows.log_prob.ndim == 2:
@@ -277,9 +279,10 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         ok, kept = np.repeat(ok, count), np.repeat(kept, count)
     if y.dtype.kind == "f":
         missing = np.isnan(y.reshape(len(y), -1))
-        # of several outputs some may be observed, where the likelihood can tell how probable these were
-        some = ~missing.all(axis=1) & ~np.isnan(rows.log_prob)
-        kept = kept & (~missing.any(axis=1) | some)
+        if missing.any():
+            # of several outputs some may be observed, where the likelihood can tell how probable these were
+            some = ~missing.all(axis=1) & ~np.isnan(rows.log_prob)
+            kept = kept & (~missing.any(axis=1) | some)
     if rows.probs is not None:
         label = y.reshape(len(y), -1)
         kept = kept & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)

@@ -127,12 +127,13 @@ class WordLayout:
 
     def take_rows(self, words: np.ndarray) -> PyTree:
         """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
-        leaves = []
+        leaves, columns = [], np.ascontiguousarray(words.T)
         for own, shape, dtype in self._columns:
-            whole = dtype.itemsize == 4
-            numbers = np.ascontiguousarray((words.view(dtype) if whole else words)[:, own])
-            numbers = numbers if whole else _from_numbers(numbers.reshape(-1), dtype)
-            leaves.append(numbers.reshape(len(words), *shape))
+            if not shape and dtype.itemsize == 4:
+                leaves.append(columns[own.start].view(dtype))
+                continue
+            numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
+            leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
         return jax.tree.unflatten(self.treedef, leaves)
 
     @functools.cached_property
