@@ -190,6 +190,7 @@ def test_a_kill_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(1800)
 def test_thirty_kills_lose_nothing(tmp_path: Path) -> None:
     specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
     print(_killed(tmp_path / "service", specs, kills=30, clients=16))
