@@ -257,11 +257,11 @@ def test_a_checkpoint_writes_what_changed_and_a_torn_one_gives_way_to_the_one_be
         keyed.learn([2000], np.ones((1, D)), np.ones(1))
         keyed.save(tmp_path, offset=time)
     path = max(tmp_path.glob("manifest-*"))
-    pages = sorted(one.name for one in tmp_path.glob("page-*"))
-    assert pages == [
-        "page-000000-00000001.credo",
-        "page-000001-00000003.credo",
-        "page-000001-00000004.credo",
+    files = sorted(one.name for one in tmp_path.glob("pages-*"))
+    assert files == [
+        "pages-00000001-000000.credo",
+        "pages-00000003-000000.credo",
+        "pages-00000004-000000.credo",
     ]
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.warns(UserWarning, match="The checkpoint before it is taken"):
@@ -302,6 +302,22 @@ def test_rows_that_cannot_be_learned_are_refused_and_change_nothing(keys: Any, s
 def test_a_capacity_beyond_the_memory_is_refused() -> None:
     with pytest.raises(credo.CredoError, match="capacity must fit into memory: 2,000,000,000 keys of"):
         credo.Keyed(FULL, prior(FULL), capacity=2_000_000_000)
+
+
+def test_a_file_with_few_pages_that_are_up_to_date_is_replaced(tmp_path: Path) -> None:
+    keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=4096)
+    keyed.learn(np.arange(4096), np.ones((4096, D)), np.ones(4096))
+    keyed.save(tmp_path)
+    for page in (1, 2, 3):  # after which the first file has one page of four that is up to date
+        keyed.learn([1024 * page], np.ones((1, D)), np.ones(1))
+        keyed.save(tmp_path)
+    for _ in range(2):
+        keyed.learn([2048], np.ones((1, D)), np.ones(1))
+        keyed.save(tmp_path)
+    assert not list(tmp_path.glob("pages-00000001-*"))
+    again = credo.Keyed.load(tmp_path, FULL)
+    assert len(again) == 4096
+    same_keys(again, keyed, [0, 1024, 2048, 3072, 4095])
 
 
 def test_all_kinds_of_keys_survive_a_restart(tmp_path: Path) -> None:

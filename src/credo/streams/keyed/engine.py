@@ -50,7 +50,7 @@ class Engine:
         self.rows, self.begun = 0, False
         self.timed: bool | None = None
         self.folder: Path | None = None
-        self.pages: dict[int, int] = {}
+        self.pages: dict[int, tuple[int, int, int]] = {}
 
     def begin(self, first: Any) -> None:
         """Begin with the belief of a new key, from which the layout of all is known."""

@@ -1,8 +1,13 @@
-"""Checkpoints of keyed learners: pages of 1,024 slots, and a manifest that says which belong together."""
+"""Checkpoints of keyed learners: files of pages of 1,024 slots, and a manifest that says which page is where.
+
+A checkpoint writes the pages that changed, many to a file, because a file costs as much as a page. Of an
+older file some pages are then out of date; where most are, the others are written again, and the file goes.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +31,8 @@ __all__ = ["latest", "read", "write"]
 FORMAT = 1
 """The number of the format of pages."""
 
-_KEPT = 2
-"""How many manifests are kept."""
+_KEPT, _TOGETHER = 2, 32
+"""How many manifests are kept, and the most pages of a file."""
 
 
 def latest(folder: Path) -> list[int]:
@@ -40,8 +45,8 @@ def _manifest(folder: Path, epoch: int) -> Path:
     return folder / f"manifest-{epoch:08d}.credo"
 
 
-def _page(folder: Path, number: int, epoch: int) -> Path:
-    return folder / f"page-{number:06d}-{epoch:08d}.credo"
+def _file(folder: Path, epoch: int, number: int) -> Path:
+    return folder / f"pages-{epoch:08d}-{number:06d}.credo"
 
 
 def write(engine: Engine, folder: Path, offset: int) -> Path:
@@ -54,10 +59,12 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
         engine.folder, engine.pages = folder, {}
         table.changed.update(range(pages))
     epoch = stack.epoch
-    for number in sorted(table.changed):
-        if number < pages:
-            _write_page(engine, folder, number, epoch)
-    listed = engine.pages | dict.fromkeys((number for number in table.changed if number < pages), epoch)
+    changed = [number for number in sorted(table.changed | _sparse(engine)) if number < pages]
+    listed = dict(engine.pages)
+    for group, start in enumerate(range(0, len(changed), _TOGETHER)):
+        some = changed[start : start + _TOGETHER]
+        _write_pages(engine, _file(folder, epoch, group), some)
+        listed |= {number: (epoch, group, len(some)) for number in some}
     if stack.away is not None:
         stack.away.settle(folder / "away.sqlite")
     path = checkpoint.save(
@@ -76,7 +83,7 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
             "timed": engine.timed,
             "function": engine.of_inputs is not None,
             "random": None if engine.random is None else str(jax.random.key_impl(engine.random)),
-            "pages": [[number, at] for number, at in sorted(listed.items())],
+            "pages": [[number, *place] for number, place in sorted(listed.items())],
         },
         arrays={
             "prior": engine.prior_words,
@@ -92,19 +99,32 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
     return path
 
 
-def _write_page(engine: Engine, folder: Path, number: int, epoch: int) -> None:
+def _sparse(engine: Engine) -> set[int]:
+    """The pages that are up to date in files of which most pages are not."""
+    live = Counter(engine.pages.values())
+    return {number for number, place in engine.pages.items() if 2 * live[place] < place[2]}
+
+
+def _write_pages(engine: Engine, path: Path, numbers: Sequence[int]) -> None:
     table = engine.stack.table
-    start = number * PAGE
-    part = table.names[start : start + PAGE]
-    slots = np.array([slot for slot, name in enumerate(part, start) if name is not None], np.int64)
+    names: list[KeyName] = []
+    parts = [np.zeros(0, np.int64)]
+    for number in numbers:
+        part = table.names[number * PAGE : (number + 1) * PAGE]
+        own = [name for name in part if name is not None]
+        whole = len(own) == len(part)
+        rows = range(len(part)) if whole else [row for row, name in enumerate(part) if name is not None]
+        names += own
+        parts.append(number * PAGE + np.array(rows, np.int64))
+    slots = np.concatenate(parts)
     arrays = {
         "slots": slots,
         "words": engine.stack.take(slots),
         "seen": table.seen[slots],
         "times": table.times[slots],
-        "names": np.frombuffer(to_text(part), np.uint8),
+        "names": np.frombuffer(to_text(names), np.uint8),
     }
-    archive.write(_page(folder, number, epoch), "credo-page", {"format": FORMAT}, arrays)
+    archive.write(path, "credo-pages", {"format": FORMAT}, arrays)
 
 
 def _clean(folder: Path) -> None:
@@ -113,15 +133,14 @@ def _clean(folder: Path) -> None:
     needed: set[Path] = set()
     for epoch in numbers[:_KEPT]:
         try:
-            meta = archive.read(_manifest(folder, epoch), "credo", checkpoint.FORMAT, "checkpoint").header[
-                "meta"
-            ]
+            manifest = archive.read(_manifest(folder, epoch), "credo", checkpoint.FORMAT, "checkpoint")
         except (DataError, FormatError):
             continue
-        needed.update(_page(folder, number, at) for number, at in meta["pages"])
+        places = manifest.header["meta"]["pages"]
+        needed.update(_file(folder, at, group) for _, at, group, _ in places)
     for epoch in numbers[_KEPT:]:
         _manifest(folder, epoch).unlink(missing_ok=True)
-    for path in folder.glob("page-*.credo"):
+    for path in folder.glob("pages-*.credo"):
         if path not in needed:
             path.unlink(missing_ok=True)
 
@@ -170,13 +189,16 @@ def _fill(engine: Engine, folder: Path, epoch: int, pages: Sequence[Sequence[int
     words = np.zeros((stack.capacity, stack.size), np.uint32)
     names: list[KeyName] = []
     parts: list[archive.Arrays] = []
-    for number, at in pages:
-        arrays = archive.read(
-            _page(folder, number, at), "credo-page", FORMAT, "page of keyed learners"
-        ).arrays
-        words[arrays["slots"]] = arrays["words"]
-        names += from_text(arrays["names"].tobytes())
-        parts.append({name: arrays[name] for name in ("slots", "seen", "times")})
+    places = {number: (at, group, count) for number, at, group, count in pages}
+    for at, group, count in sorted(set(places.values())):
+        path = _file(folder, at, group)
+        arrays = archive.read(path, "credo-pages", FORMAT, "file of pages of keyed learners").arrays
+        slots = arrays["slots"]
+        live = np.array([places.get(page) == (at, group, count) for page in (slots // PAGE).tolist()], bool)
+        words[slots[live]] = arrays["words"][live]
+        own = from_text(arrays["names"].tobytes())
+        names += [own[row] for row in np.flatnonzero(live)]
+        parts.append({name: arrays[name][live] for name in ("slots", "seen", "times")})
     stack.replace(words)
     table = stack.table
     slots = np.concatenate([np.zeros(0, np.int64), *(part["slots"] for part in parts)])
@@ -184,7 +206,7 @@ def _fill(engine: Engine, folder: Path, epoch: int, pages: Sequence[Sequence[int
     for part in parts:
         table.seen[part["slots"]], table.times[part["slots"]] = part["seen"], part["times"]
     stack.epoch = epoch + 1
-    engine.folder, engine.pages = folder, {number: at for number, at in pages}
+    engine.folder, engine.pages = folder, places
     if stack.away is not None:
         stack.away.close()
         stack.away = Away(folder / "away.sqlite")
