@@ -192,7 +192,7 @@ def _checkpoint(keys: int) -> list[str]:
     every, one = times[3], times[2]
     return [
         f"Checkpoint of {keys:,} keys ({size:.0f} MB): {1e3 * every[0]:.0f} ms of processor time "
-        f"({1e3 * every[1]:.0f} ms on the clock, most of it the disk); of one page {1e3 * one[0]:.1f} ms; "
+        f"({1e3 * every[1]:.0f} ms on the clock); of one page {1e3 * one[0]:.1f} ms; "
         f"read again in {1e3 * loaded:.0f} ms."
     ]
 
