@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,36 @@ def test_classes_without_the_target_column_and_with_bad_rows(credo: Command, tmp
         credo("predict", "s", "b.csv", "--strict", "--out", "q.csv").status == 2
         and not (tmp_path / "q.csv").exists()
     )
+
+
+def test_columns_are_kept_beside_the_predictions_of_the_run_in_a_folder(
+    credo: Command, tmp_path: Path
+) -> None:
+    learn = labels(tmp_path / "a.csv", 200)
+    assert credo("learn", learn, "--target", "level", "--model", "linear", "--out", "o", "-q").status == 0
+    (tmp_path / "b.csv").write_text(
+        'id,city,a,member\n"7,x",Rome,2.0,yes\n8,Paris,text,no\n=9,Oslo,-2.0,no\n'
+    )
+    rows = table(credo("predict", "o", "b.csv", "--keep", "id, city", "--spreadsheet").out)
+    assert list(rows[0])[:4] == ["row", "id", "city", "prediction"]
+    assert [(row["id"], row["city"]) for row in rows] == [("7,x", "Rome"), ("'=9", "Oslo")]
+    assert credo("predict", "o", "b.csv", "--keep", "id", "--out", "p.jsonl").status == 0
+    assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[1])["id"] == "=9"
+    assert credo("predict", "o", "b.csv", "--keep", "id", "--out", "p.parquet").status == 0
+    for words, said in [
+        (("o", "--keep", "cty"), "--keep must name columns of b.csv; got 'cty': did you mean 'city'?"),
+        (("o", "--keep", "row"), "--keep must name columns that the predictions do not have; got 'row'"),
+        ((".",), ". has no belief.credo: it is no folder of a run that has ended."),
+    ]:
+        outcome = credo("predict", words[0], "b.csv", *words[1:])
+        assert outcome.status == 2 and said in " ".join(outcome.err.split())
+
+
+def test_the_command_is_a_module() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "credo", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.startswith("credo 0.")
 
 
 def test_no_control_character_of_a_cell_is_printed_or_reported(credo: Command, tmp_path: Path) -> None:

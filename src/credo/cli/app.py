@@ -31,7 +31,7 @@ Examples:
   cat log.jsonl | credo learn - --target clicked --predictions -
   credo learn prices.csv --resume runs/prices
   credo learn demand.csv --time hour --target load --horizon 24
-  credo predict runs/prices/belief.credo new.csv --out p.csv
+  credo predict runs/prices new.csv --keep id --out p.csv
   credo keyed clicks.csv --key user --target bought --out runs/users
   credo bandit run statlog
   credo flow train flow.toml
@@ -114,6 +114,7 @@ def predict(
     level: float = 0.9,
     strict: Annotated[bool, Parameter(negative="")] = False,
     spreadsheet: Annotated[bool, Parameter(negative="")] = False,
+    keep: str | None = None,
     chunk: Annotated[int, Parameter(converter=whole_number)] = 500,
 ) -> int:
     """Predict the rows of a file with a saved belief; nothing is learned.
@@ -125,7 +126,7 @@ def predict(
     Parameters
     ----------
     saved
-        A belief saved by `credo learn`, such as runs/prices/belief.credo.
+        A belief saved by `credo learn`, such as runs/prices/belief.credo, or the folder of its run.
     file
         A CSV, TSV, JSON lines or Parquet file, or - for standard input; the target column may be absent.
     out
@@ -136,6 +137,8 @@ def predict(
         Stop at the first bad row; by default bad rows are reported and skipped.
     spreadsheet
         Write labels that begin with =, +, - or @ so that a spreadsheet takes none for a formula.
+    keep
+        Columns of the file that are copied beside the predictions, separated by commas, such as an id.
     chunk
         Rows per compiled call.
     """
@@ -144,7 +147,8 @@ def predict(
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
     from credo.cli.prediction import predict_file
 
-    return predict_file(saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk)
+    kept = tuple(dict.fromkeys(filter(None, map(str.strip, (keep or "").split(",")))))
+    return predict_file(saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk, kept)
 
 
 @app.command(sort_key=3)

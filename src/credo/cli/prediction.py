@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from credo.cli.flags import in_flags
-from credo.cli.output import require_writable_file
+from credo.cli.output import BELIEF, require_writable_file
 from credo.cli.progress import note, write_out
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, suggest
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, SeriesEncoding, Session, TableEncoding
 from credo.sessions.forecast_table import SUFFIXES, as_csv, format_of, heads, rows_as_text, write_parquet
 from credo.tables import BadRow, open_table
+from credo.tables.cells import Cells, to_list
 from credo.tables.live import open_pipe
 
 __all__ = ["predict_file"]
@@ -21,9 +24,22 @@ SHOWN_BAD = 3
 
 
 def predict_file(
-    saved: Path, file: str, out: str, level: float, strict: bool, spreadsheet: bool, chunk: int
+    saved: Path,
+    file: str,
+    out: str,
+    level: float,
+    strict: bool,
+    spreadsheet: bool,
+    chunk: int,
+    keep: tuple[str, ...] = (),
 ) -> int:
-    """Write the predictions of a file's rows, `chunk` of them in a compiled call; the exit status."""
+    """Write the predictions of a file's rows, `chunk` of them in a compiled call, beside the columns `keep`
+    as they stand in the file; the exit status.
+    """
+    if saved.is_dir():
+        if not (saved / BELIEF).is_file():
+            raise DataError(f"{saved} has no {BELIEF}: it is no folder of a run that has ended.")
+        saved = saved / BELIEF
     session = Session.load(saved, chunk)
     if session.rows_used == 0:
         raise CredoError(f"{saved} has learned from no row; learn first.")
@@ -40,22 +56,25 @@ def predict_file(
         require_writable_file(Path(out), "--out")
     bad: list[BadRow] = []
     names = heads(session.encoding.classes, target=False)
+    taken = [name for name in keep if name in names]
+    if taken:
+        raise CredoError(f"--keep must name columns that the predictions do not have; got {taken[0]!r}.")
+    names[1:1] = keep
     kind = "csv" if out == "-" or Path(out).suffix.lower() not in SUFFIXES else format_of(Path(out), "--out")
     if spreadsheet and kind != "csv":
         raise DataError(f"--spreadsheet is for CSV; --out is {out}.")
-    parts = _parts(session, file, level, strict, chunk, bad)
+    parts = _parts(session, file, level, strict, chunk, keep, bad)
     rows = 0
     texts = [as_csv([names])] if kind == "csv" else []
-    for part in parts:
-        texts.append(rows_as_text(part, names, kind, spreadsheet=spreadsheet))
+    for part, kept in parts:
+        texts.append(rows_as_text(part, names, kind, spreadsheet=spreadsheet, kept=kept))
         rows += len(part.lines)
         if out == "-":
             write_out("".join(texts))
             texts = []
     if kind == "parquet":
-        write_parquet(
-            Path(out), names, "".join(texts).split("\n")[:-1], classes=bool(session.encoding.classes)
-        )
+        lines = "".join(texts).split("\n")[:-1]
+        write_parquet(Path(out), names, lines, classes=bool(session.encoding.classes), words=keep)
     elif out != "-":
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
@@ -70,9 +89,15 @@ def predict_file(
 
 
 def _parts(
-    session: Session, file: str, level: float, strict: bool, chunk: int, bad: list[BadRow]
-) -> Iterator[Forecasts]:
-    """The forecasts, chunk by chunk."""
+    session: Session,
+    file: str,
+    level: float,
+    strict: bool,
+    chunk: int,
+    keep: tuple[str, ...],
+    bad: list[BadRow],
+) -> Iterator[tuple[Forecasts, dict[str, list[str]]]]:
+    """The forecasts, chunk by chunk, and the texts of the kept columns in their rows."""
     pipe = open_pipe(file)
     if pipe is not None:
         pipe.prompt()
@@ -82,5 +107,19 @@ def _parts(
             if strict and block.bad:
                 raise DataError(f"{file}: {block.bad[0]} (--strict stops at the first bad row).")
             bad += block.bad
+            absent = [name for name in keep if name not in raw.columns and not raw.loose]
+            if absent:
+                hint = suggest(absent[0], raw.columns) or f"its columns are {', '.join(raw.columns)}."
+                raise DataError(f"--keep must name columns of {file}; got {absent[0]!r}: {hint}")
             if len(block.lines):
-                yield session.predict(block, (0.5 - level / 2, 0.5 + level / 2))
+                rows = np.searchsorted(raw.lines, block.lines).tolist()
+                kept = {name: _texts(raw.columns.get(name), rows) for name in keep}
+                yield session.predict(block, (0.5 - level / 2, 0.5 + level / 2)), kept
+
+
+def _texts(cells: Cells | None, rows: list[int]) -> list[str]:
+    """Cells of some rows as text; what is missing is empty."""
+    if cells is None:
+        return [""] * len(rows)
+    values = to_list(cells)
+    return ["" if value is None or value != value else str(value) for value in (values[row] for row in rows)]

@@ -6,7 +6,7 @@ import csv
 import functools
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -75,13 +75,20 @@ _MOMENTS = ["mean", "sd", "lower", "upper"]
 
 
 def rows_as_text(
-    forecasts: Forecasts, names: Sequence[str], kind: TableFormat, *, spreadsheet: bool = False
+    forecasts: Forecasts,
+    names: Sequence[str],
+    kind: TableFormat,
+    *,
+    spreadsheet: bool = False,
+    kept: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """The rows as CSV with the columns `names` from `heads`, or as JSON lines, which also have later classes.
-    What is not finite or not known is missing. For a `spreadsheet`, no cell of a CSV begins like a formula.
+    The texts of `kept` columns stand behind the number of the row. What is not finite or not known is
+    missing. For a `spreadsheet`, no cell of a CSV begins like a formula.
     """
     as_cells = functools.partial(_csv_cells, spreadsheet=spreadsheet) if kind == "csv" else _json_cells
     columns = {"row": list(map(str, forecasts.lines.tolist()))}
+    columns |= {name: as_cells(texts) for name, texts in (kept or {}).items()}
     if "target" in names:
         columns["target"] = _targets(forecasts, kind, as_cells)
     if forecasts.probs is not None:
@@ -162,13 +169,17 @@ def as_json_lines(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in objects)
 
 
-def write_parquet(path: Path, names: Sequence[str], lines: Iterable[str], *, classes: bool) -> None:
-    """Write rows, given as JSON lines, to a Parquet file, completely or not at all."""
+def write_parquet(
+    path: Path, names: Sequence[str], lines: Iterable[str], *, classes: bool, words: Sequence[str] = ()
+) -> None:
+    """Write rows, given as JSON lines, to a Parquet file, completely or not at all; `words` are the names of
+    further columns of text.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    words = {"prediction", "target"} if classes else set()
-    kinds = {"row": pa.int64(), **dict.fromkeys(words, pa.string())}
+    texts = [*words, *(("prediction", "target") if classes else ())]
+    kinds = {"row": pa.int64(), **dict.fromkeys(texts, pa.string())}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     with replacing(path) as part, pq.ParquetWriter(part, schema) as writer:
         batch: list[dict[str, Cell]] = []
