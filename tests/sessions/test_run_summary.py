@@ -63,11 +63,17 @@ def test_the_time_left_of_a_file_comes_from_its_bytes(
     assert known[0] < 0.15 and known[-1] == 1.0 and source.share() == 1.0
     assert open_file(str(path), ColumnOptions("y"), limit=100).share() is None
     monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)
-    with progress.Watch(None, False, lambda: 0.25) as watch:
-        watch.started -= 30.0
+    shares = [0.1, 0.4]
+    with progress.Watch(None, False, lambda: shares[0]) as watch:
+        watch.tell(200, Tally("regression"), 0)
+        first = capsys.readouterr().err.splitlines()
+        del shares[0]
+        assert watch.compiled is not None
+        watch.compiled = watch.compiled[0] - 30.0, *watch.compiled[1:]
         watch.tell(500, Tally("regression"), 0)
+    assert first == ["compiling", "200 rows  10%"]  # how long that took says nothing about the rest
     line = capsys.readouterr().err
-    assert "500 rows" in line and "25%" in line and "90 s left" in line
+    assert "500 rows  40%  10 rows/s" in line and "60 s left" in line
 
 
 def test_the_numbers_of_a_run_are_of_the_classes_only_where_there_are_classes() -> None:

@@ -55,7 +55,11 @@ def duration(seconds: float) -> str:
 
 
 class Watch:
-    """A progress line, as a context; without a total it shows the share of the source that was read."""
+    """A progress line, as a context; without a total it shows the share of the source that was read.
+
+    Programs are compiled before the first rows are done, which may take longer than all the others. So the
+    rate, and the time that is left, are of the rows since.
+    """
 
     def __init__(
         self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
@@ -63,10 +67,13 @@ class Watch:
         self.total, self.quiet, self.share = total, quiet, share
         self.console = stderr()
         self.bar: Progress | None = None
-        self.started = self.last = time.monotonic()
+        self.last = time.monotonic()
         self.task: TaskID | None = None
+        self.compiled: tuple[float, int, float | None] | None = None
 
     def __enter__(self) -> Watch:
+        if not self.quiet and not self.console.is_terminal:
+            self.console.print("compiling")
         if not self.quiet and self.console.is_terminal:
             columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
             if self._done(0) is not None:
@@ -85,6 +92,8 @@ class Watch:
         if self.quiet:
             return
         now = time.monotonic()
+        if self.compiled is None and count:
+            self.compiled = now, count, self._done(count)
         if self.bar is not None and self.task is not None:
             line = self._line(count, tally, bad, now)
             self.bar.update(self.task, completed=self._done(count) or 0.0, description=line)
@@ -97,10 +106,12 @@ class Watch:
         return min(count / self.total, 1.0) if self.total else self.share()
 
     def _line(self, count: int, tally: Tally, bad: int, now: float) -> str:
-        rate = count / max(now - self.started, 1e-9)
         word = "error" if tally.kind.classed else "RMSE"
         rows = f"{count:,}/{self.total:,} rows" if self.total else f"{count:,} rows"
-        parts = [rows, f"{rate:,.0f} rows/s"]
+        since, first, share = self.compiled or (now, count, None)
+        parts = [rows]
+        if count > first and now > since:
+            parts.append(f"{(count - first) / (now - since):,.0f} rows/s")
         if tally.scored:
             nlpd = tally.latest("nlpd")
             parts += [
@@ -112,6 +123,6 @@ class Watch:
         done = self._done(count)
         if done is not None and not self.total:
             parts.insert(1, f"{done:.0%}")
-        if done and count:
-            parts.append(f"{duration((now - self.started) * (1.0 - done) / done)} left")
+        if done and share is not None and done > share:
+            parts.append(f"{duration((now - since) * (1.0 - done) / (done - share))} left")
         return "  ".join(parts)
