@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Protocol, TypeAlias, TypedDict, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -267,9 +267,10 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         2
     """
     y = np.asarray(ys)
-    rows, steps = outcome, info
+    found: Any = (outcome, info)
     if not isinstance(info.ok, np.ndarray):
-        rows, steps = jax.tree.map(np.asarray, (outcome, info))
+        found = jax.tree.map(np.asarray, found)
+    rows, steps = found
     kept = np.ones(len(y), bool) if keep is None else keep
     log_evidence, ok = steps.log_evidence, steps.ok
     if rows.log_prob.ndim == 2:
