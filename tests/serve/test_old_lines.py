@@ -11,6 +11,7 @@ from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError
 from credo.serve import moving
+from credo.serve.journal_store import Store
 from credo.serve.service import ServiceOptions
 from credo.serve.verifying import verify
 
@@ -96,6 +97,14 @@ def test_old_lines_lie_in_files_from_which_all_can_be_done_again(
             assert time.monotonic() < end
             time.sleep(0.02)
         assert "lines 1 to" in model["reason"] and "cannot be read from" in model["reason"]
+
+
+def test_a_model_that_is_gone_has_no_lines_to_move(tmp_path: Path) -> None:
+    store = Store(tmp_path / "journal", write=True)
+    try:
+        assert store.movable(7, time.time(), 10) == []
+    finally:
+        store.close()
 
 
 def test_days_that_cannot_be_are_refused() -> None:

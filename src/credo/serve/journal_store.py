@@ -268,7 +268,7 @@ class Store:
         """
         numbers = [row.number for row in self.models() if model in (row.number, row.parent)]
         oldest = [self.snapshots(number)[-1:] for number in numbers]
-        if not all(oldest):
+        if not numbers or not all(oldest):  # a model without a snapshot, or one that is gone
             return []
         upto = min(one.seq for (one,) in oldest)
         (held,) = self._do(
