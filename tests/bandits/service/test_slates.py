@@ -36,6 +36,20 @@ def test_a_slate_is_decisions_among_the_arms_that_are_left_and_the_same_for_its_
     assert again.decide_slate(size=3, id="mine") == slate
 
 
+def test_a_slate_stays_whatever_becomes_of_its_arms_and_gets_the_places_that_it_lacks() -> None:
+    shop = bandit()
+    slate = shop.decide_slate(size=2, id="x")
+    shop.remove_arm(slate.arms[0])
+    shop.forbid(slate.arms[1])
+    assert shop.decide_slate(size=2, id="x") == slate
+    longer = shop.decide_slate(size=4, id="x")
+    assert longer.decisions[:2] == slate.decisions and len(set(longer.arms)) == 4
+    with pytest.raises(credo.CredoError, match="size must be at least that of the slate 'x', 4; got 2"):
+        shop.decide_slate(size=2, id="x")
+    with pytest.raises(credo.CredoError, match="number of arms that may be chosen, 4; got 5"):
+        shop.decide_slate(size=5, id="x")
+
+
 def test_places_below_the_first_click_of_a_cascade_teach_nothing() -> None:
     shop, plain = bandit(), bandit()
     slate = shop.decide_slate(size=3)

@@ -84,14 +84,15 @@ class Slates(Outcomes):
             arms: as for `decide`.
             size: how many arms, S, at most as many as may be chosen.
             id: an id of your own, without "#"; None for a new one. The places below the first have ids that
-                end in "#2", "#3", ... A repeated id gives the same slate again.
+                end in "#2", "#3", ... A repeated id gives the same slate again, whatever has become of its
+                arms; one that broke off, or is asked for with a larger size, gets the places that it lacks.
 
         Returns:
             The slate.
 
         Raises:
             CredoError: as for `decide`; or there are fewer arms than places, or arms have shares, which are
-                of single decisions. Nothing changes.
+                of single decisions; or the slate of the id has more places. Nothing changes.
             DataError: the log cannot be written. The places that are there already are found by the id.
 
         Cost: S decisions.
@@ -99,22 +100,29 @@ class Slates(Outcomes):
         require_integer("size", size, 1, self._engine.window.size)
         if id is not None and _MARK in id:
             raise CredoError(f"id of a slate must be without '{_MARK}'; got {id!r}.", field="id")
-        if size > 1 and self.shares:
+        there = 0 if id is None else self._places(id)
+        if there > size:
+            raise CredoError(
+                f"size must be at least that of the slate {id!r}, {there}; got {size}.", field="size"
+            )
+        if 1 < size != there and self.shares:
             raise CredoError(
                 f"size must be 1 where arms have shares, which are of single decisions; got {size}.",
                 field="size",
             )
         names = as_names(arms)
+        ids = [id, *(f"{id}{_MARK}{place}" for place in range(2, there + 1))]
+        above = [entry.arm for entry in map(self._engine.window.get, ids) if entry is not None]
         left = list(self.arms if names is None else dict.fromkeys(names))
-        open_arms = [name for name in left if name not in self.forbidden]
-        if len(open_arms) < size:
+        possible = there + sum(name not in self.forbidden and name not in above for name in left)
+        if possible < size:
             raise CredoError(
-                f"size must be at most the number of arms that may be chosen, {len(open_arms)}; got {size}.",
+                f"size must be at most the number of arms that may be chosen, {possible}; got {size}.",
                 field="size",
             )
         found = [self._engine.decide(context, names, id)]
         for place in range(2, size + 1):
-            left.remove(found[-1].arm)
+            left = [name for name in left if name != found[-1].arm]
             own = f"{found[0].id}{_MARK}{place}"
             before = self._engine.window.get(own)
             rest = {name: names[name] for name in left} if isinstance(names, Mapping) else tuple(left)
@@ -148,7 +156,7 @@ class Slates(Outcomes):
             DataError: as for `reward`.
         """
         numbers = list(values)
-        ids = [id, *(f"{id}{_MARK}{place}" for place in range(2, self._places(id, len(numbers)) + 1))]
+        ids = [id, *(f"{id}{_MARK}{place}" for place in range(2, (self._places(id) or len(numbers)) + 1))]
         if len(numbers) != len(ids):
             raise CredoError(
                 f"values must be as many as the places of the slate, {len(ids)}; got {len(numbers)}.",
@@ -168,12 +176,10 @@ class Slates(Outcomes):
         learned = self.reward_batch(ids[:stop], numbers[:stop])
         return [*learned, *[None] * (len(ids) - stop)]
 
-    def _places(self, id: str, said: int) -> int:
-        """How many places a slate has in the window; where it is not there, as many as are said."""
-        window, count = self._engine.window, 1
-        if window.get(id) is None:
-            return said
-        while window.get(f"{id}{_MARK}{count + 1}") is not None:
+    def _places(self, id: str) -> int:
+        """How many places a slate has in the window; 0 where it is not there."""
+        window, count = self._engine.window, 0
+        while window.get(f"{id}{_MARK}{count + 1}" if count else id) is not None:
             count += 1
         return count
 
