@@ -6,15 +6,30 @@
 #             Then one table of what must be fast, and whether it is; CODES=FOLDER has the official codes
 # make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #
-# Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
+# Variables: PYTHON (the interpreter to build the environment with), VENV (its folder, .venv), UV=0 (use pip even where uv is at hand),
 # WORKERS (test processes), ARGS (passed to pytest, benchmarks/run.py or benchmarks/soak.py).
 
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
-STAMPS := .stamps
+STAMPS := $(if $(filter .venv,$(VENV)),.stamps,$(VENV)/stamps)
+
+# An environment is kept, so one of another Python than the one that was named is refused.
+ifneq ($(filter command line environment,$(origin PYTHON)),)
+ifneq ($(wildcard $(BIN)/python),)
+OF := import sys; print("%d.%d" % sys.version_info[:2])
+HAS := $(shell $(BIN)/python -c '$(OF)' 2>/dev/null)
+WANTS := $(shell "$(PYTHON)" -c '$(OF)' 2>/dev/null)
+ifeq ($(WANTS),)
+$(error PYTHON=$(PYTHON) was not found)
+endif
+ifneq ($(HAS),$(WANTS))
+$(error $(VENV) is not of Python $(WANTS): remove $(VENV) and $(STAMPS), or name another folder, such as VENV=.venv-$(WANTS))
+endif
+endif
+endif
 
 # uv is used where it is on the PATH; UV=0 turns it off, UV=/path/to/uv names one.
 UV ?= $(shell command -v uv 2>/dev/null)
@@ -77,7 +92,7 @@ lint: $(STAMPS)/test
 
 types: $(STAMPS)/test
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 floors: $(STAMPS)/test
 	$(BIN)/lint-imports

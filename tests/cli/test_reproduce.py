@@ -9,7 +9,7 @@ from tests.cli.conftest import Command
 
 from credo.core import extensions
 
-INSTALL = "pip install credo-papers, or from a checkout pip install -e papers"
+INSTALL = "pip install -e papers in a checkout of credo"
 
 PUBLISHED = """
 [tasks]

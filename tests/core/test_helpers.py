@@ -41,7 +41,7 @@ def test_things_of_several_kinds_keep_their_places() -> None:
 
 def test_a_group_of_entry_points_may_be_empty() -> None:
     assert extensions("credo.nothing") == {}
-    assert "pip install credo-papers" in missing("credo.nothing")
+    assert "pip install -e papers" in missing("credo.nothing")
 
 
 def test_a_file_is_written_with_its_folder(tmp_path: Path) -> None:

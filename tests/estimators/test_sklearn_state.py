@@ -122,4 +122,7 @@ def test_the_estimators_say_what_to_install_where_scikit_learn_is_absent() -> No
         "except credo.CredoError as error: print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "credo.OnlineClassifier needs scikit-learn: pip install 'credo[sklearn]'.\n"
+    assert (
+        run.stdout
+        == "credo.OnlineClassifier needs scikit-learn: pip install -e '.[sklearn]' in a checkout of credo.\n"
+    )

@@ -66,7 +66,7 @@ def test_without_the_distribution_a_file_says_what_to_install(monkeypatch: pytes
     monkeypatch.setattr(extensions, "entry_points", lambda group: ())
     for name in ("Bootstrap", "PublishedOperator"):
         monkeypatch.delitem(REGISTRY, name)
-    with pytest.raises(FormatError, match=r"record 'Bootstrap', .*: pip install credo-papers, or"):
+    with pytest.raises(FormatError, match=r"record 'Bootstrap', .*: pip install -e papers in"):
         credo.load(DATA / "bootstrap.credo")
-    with pytest.raises(FormatError, match=r"operator 'PublishedOperator', .*: pip install credo-papers"):
+    with pytest.raises(FormatError, match=r"operator 'PublishedOperator', .*: pip install -e papers"):
         flows.load_operator(DATA / "published.flow")

@@ -21,13 +21,14 @@ from credo.cli import (
 )
 from credo.cli.flags import in_flags
 from credo.cli.progress import Screen
+from credo.core.extensions import extra
 from credo.core.files import json_bytes, write_atomically
 from credo.sessions import SeriesEncoding
 from credo.sessions.run_summary import Results, Summary, number, summarize_run
 
 __all__ = ["show", "show_report", "write", "write_plots"]
 
-NO_PLOTS = "matplotlib is not installed, so there are no plots: pip install 'credo[plot]'."
+NO_PLOTS = f"matplotlib is not installed, so there are no plots: {extra('plot')}."
 
 MEANING = {
     "error": "share of wrong classes",

@@ -7,6 +7,7 @@ from pathlib import Path
 from credo.cli import locking
 from credo.cli.compile_cache import keep_compiled_programs
 from credo.core.errors import CredoError, DataError
+from credo.core.extensions import extra
 
 __all__ = ["serve_folder"]
 
@@ -41,7 +42,7 @@ def serve_folder(
             from credo.serve.server import serve
             from credo.serve.service import ServiceOptions
         except ImportError as error:
-            raise CredoError(f"credo serve needs {error.name}: pip install 'credo[serve]'.") from None
+            raise CredoError(f"credo serve needs {error.name}: {extra('serve')}.") from None
         options = ServiceOptions(rows, seconds, *days)
         return serve(folder, host, port, tokens, options, lambda line: print(line, flush=True))
     finally:

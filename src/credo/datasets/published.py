@@ -14,6 +14,7 @@ from datetime import datetime
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.extensions import extra
 from credo.datasets.dataset import Array, Columns, Dataset, archive, columns_of, tabular, unzipped
 from credo.datasets.finder import DataFile, Finder
 
@@ -141,7 +142,7 @@ def scikit_learn(finder: Finder) -> Dataset:
     except ImportError as error:
         raise DataError(
             f"data set {finder.name!r} is shipped with scikit-learn, which is not installed; "
-            f"install 'credo[data]'."
+            f"run {extra('data')}."
         ) from error
     source = getattr(shipped, "load_" + finder.name.replace("-", "_"))()
     regression = finder.name == "diabetes"

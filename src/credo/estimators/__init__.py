@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from credo.core.errors import CredoError
+from credo.core.extensions import extra
 
 if TYPE_CHECKING:
     from credo.estimators.river_classifier import RiverClassifier
@@ -37,7 +38,7 @@ def __getattr__(name: str) -> object:
     try:
         importlib.import_module(package)
     except ImportError as error:
-        raise CredoError(f"credo.{name} needs {title}: pip install 'credo[{package}]'.") from error
+        raise CredoError(f"credo.{name} needs {title}: {extra(package)}.") from error
     value: object = getattr(importlib.import_module(f"credo.estimators.{module}"), name)
     globals()[name] = value
     return value

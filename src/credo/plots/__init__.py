@@ -1,6 +1,6 @@
 """Plots: one palette for every figure that credo draws, a large style and a compact one, and PNG bytes.
 
-Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
+Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
 """
 
 from credo.plots.compact import (

@@ -1,6 +1,6 @@
 """The compact style of the reports: small figures between paragraphs of text, in the palette of `PALETTE`.
 
-Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
+Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
 """
 
 from __future__ import annotations

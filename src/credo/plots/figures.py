@@ -1,6 +1,6 @@
 """How figures look: one style, a palette that colour-blind readers can tell apart, and PNG bytes.
 
-Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
+Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from credo.core.extensions import extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +30,7 @@ PALETTE = {
 }
 """The colours of Okabe and Ito (2008), with an ink and a grey."""
 
-MISSING = "No figure was drawn because matplotlib is not installed; run: pip install credo[plot]"
+MISSING = f"No figure was drawn because matplotlib is not installed; run: {extra('plot')}"
 """The message where matplotlib is missing."""
 
 _STYLE: dict[str, object] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from credo.core.errors import CredoError, DataError
+from credo.core.extensions import extra
 from credo.scale.desks import Answer, Desk, Gone, Hire, Request
 from credo.scale.shard import Plan
 
@@ -19,7 +20,7 @@ def hire_actors(address: str) -> Hire:
     try:
         import ray
     except ImportError:
-        raise CredoError("`ray` needs the package ray: pip install 'credo[ray]'.", field="ray") from None
+        raise CredoError(f"`ray` needs the package ray: {extra('ray')}.", field="ray") from None
     if not ray.is_initialized():
         try:
             where = None if address == "local" else address

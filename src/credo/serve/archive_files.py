@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from credo.core.errors import CredoError, DataError
+from credo.core.extensions import extra
 from credo.core.files import write_atomically
 
 __all__ = ["ARCHIVE", "ArchiveRow", "Line", "archive_folder", "read_lines_of", "write_lines"]
@@ -50,7 +51,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError:
-        sentence = "old lines of a journal are kept by pyarrow: pip install 'credo[parquet]'."
+        sentence = f"old lines of a journal are kept by pyarrow: {extra('parquet')}."
         raise CredoError(sentence, field="keep") from None
     return pyarrow
 

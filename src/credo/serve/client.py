@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from credo.core.errors import CredoError, DataError, require_integer, require_positive
+from credo.core.extensions import extra
 
 __all__ = ["Client", "ServiceError"]
 
@@ -74,7 +75,7 @@ class Client:
         try:
             import httpx
         except ImportError:
-            raise CredoError("a client needs httpx: pip install 'credo[serve]'.") from None
+            raise CredoError(f"a client needs httpx: {extra('serve')}.") from None
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.retries, self._lost = retries, httpx.TransportError
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)

@@ -48,7 +48,7 @@ def test_the_table_is_printed(results: dict[str, Result], name: str) -> None:
 def test_without_matplotlib_the_numbers_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "available", lambda: False)
     result = reproduce("kf-tracking", out=tmp_path, progress=False)
-    assert result.messages == (figures.MISSING,) and "pip install credo[plot]" in figures.MISSING
+    assert result.messages == (figures.MISSING,) and "pip install -e '.[plot]'" in figures.MISSING
     assert {path.name for path in result.folder.iterdir()} == {"data.csv", "data.npz", "results.json"}
 
 

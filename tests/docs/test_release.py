@@ -1,0 +1,61 @@
+"""What a release needs agrees: versions, supported Pythons, and the addresses that the workflow writes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import credo
+
+ROOT = Path(__file__).parents[2]
+
+
+def project(text: str) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads(text)["project"]
+    return table
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_all_files_name_one_version() -> None:
+    papers = project(read("papers/pyproject.toml"))
+    needed = papers["dependencies"][0].partition("==")[2]
+    cited = re.findall(r"^version: (\S+)$", read("CITATION.cff"), re.MULTILINE)
+    versions = [project(read("pyproject.toml"))["version"], papers["version"], needed, *cited]
+    assert versions == [credo.__version__] * 4
+
+
+def test_all_files_name_the_same_pythons() -> None:
+    wanted = re.findall(
+        r'"(3\.\d+)"', re.findall(r"python: \[(.*)\]", read(".github/workflows/checks.yml"))[0]
+    )
+    assert len(wanted) == 4
+    assert (
+        re.findall(r'"(3\.\d+)"', re.findall(r"python: \[(.*)\]", read(".github/workflows/release.yml"))[0])
+        == wanted
+    )
+    assert sorted(path.stem.removeprefix("py") for path in (ROOT / "constraints").glob("*.txt")) == wanted
+    for name in ("pyproject.toml", "papers/pyproject.toml"):
+        table = project(read(name))
+        assert [word.rpartition(" ")[2] for word in table["classifiers"] if " :: 3." in word] == wanted
+        assert table["requires-python"] == f">={wanted[0]}"
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "papers/pyproject.toml"])
+def test_a_release_names_its_repository(name: str, tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("urls", ROOT / "packaging/urls.py")
+    assert spec is not None and spec.loader is not None
+    urls = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(urls)
+    (path := tmp_path / "pyproject.toml").write_text(read(name))
+    urls.write(path, "https://host.example/o/n")
+    written = project(path.read_text())
+    assert written.pop("urls")["Issues"] == "https://host.example/o/n/issues"
+    assert written == project(read(name))
