@@ -41,8 +41,11 @@ __all__ = ["Kept", "program"]
 T = TypeVar("T")
 
 _MARK = b"credo program 1\n"
-_HASTE: Any = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""What XLA is asked for where a program runs once: it would take longer to make it fast than to run it."""
+_HASTE: tuple[Any, ...] = (
+    {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False},
+    {"xla_backend_optimization_level": 0},  # JAX 0.12 has no other emitters
+)
+"""What XLA is asked for if a program runs once: it would take longer to make it fast than to run it."""
 _SHORTEST = "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -109,11 +112,11 @@ def _obtain(
 
 
 def _in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
-    """Compile a program that runs once; as any other where XLA no longer has the options for it."""
-    try:
-        return lowered.compile(compiler_options=_HASTE)
-    except jax.errors.JaxRuntimeError:
-        return lowered.compile()
+    """Compile a program that runs once; as any other if XLA no longer has the options for it."""
+    for options in _HASTE:
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            return lowered.compile(compiler_options=options)
+    return lowered.compile()
 
 
 def _place(name: str, parts: tuple[object, ...], arguments: tuple[PyTree, ...]) -> Path | None:

@@ -142,12 +142,13 @@ class Clock:
         if self.kind == "weekdays":
             days = np.busday_offset(first, ticks)
             return days.astype(np.int64) * _DAY + self.origin % _DAY
-        months = (first.astype("datetime64[M]") + (ticks * int(self.step))).astype("datetime64[M]")
-        start, end = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
+        months = first.astype("datetime64[M]") + (ticks * int(self.step)).astype("timedelta64[M]")
+        start = months.astype("datetime64[D]")
+        end = (months + np.timedelta64(1, "M")).astype("datetime64[D]")
         last = (end - start).astype(np.int64) - 1
         day = (first - first.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64)
-        closing = (first + 1).astype("datetime64[M]") != first.astype("datetime64[M]")
-        days = start + (last if closing else np.minimum(last, day))
+        closing = (first + np.timedelta64(1, "D")).astype("datetime64[M]") != first.astype("datetime64[M]")
+        days = start + (last if closing else np.minimum(last, day)).astype("timedelta64[D]")
         return np.asarray(days.astype(np.int64) * _DAY + self.origin % _DAY)
 
     def texts(self, ticks: np.ndarray, offset: float) -> list[str]:
