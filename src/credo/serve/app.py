@@ -102,7 +102,8 @@ async def ready(request: Asked) -> Response[bytes]:
 @get("/metrics", guards=READ)
 async def measured(request: Asked) -> Response[bytes]:
     """Metrics for Prometheus."""
-    return Response(metrics(_service(request)), media_type="text/plain; version=0.0.4; charset=utf-8")
+    # the framework adds the charset
+    return Response(metrics(_service(request)), media_type="text/plain; version=0.0.4")
 
 
 @get("/v1/models", guards=READ)

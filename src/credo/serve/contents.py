@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-__all__ = ["KINDS", "Cell", "Content", "Decide", "Label", "Learn", "Observe", "Predict", "Reward"]
+__all__ = ["HEAVIEST", "KINDS", "Cell", "Content", "Decide", "Label", "Learn", "Observe", "Predict", "Reward"]
+
+HEAVIEST = 1e6
+"""The largest weight of a row."""
 
 Cell: TypeAlias = float | int | str | bool | None
+
+# what the document says beside the types; requests are checked by `requests`, whose sentences name the field
+_Name: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
+_Weight: TypeAlias = Annotated[
+    float, msgspec.Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": HEAVIEST})
+]
 
 
 class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -22,7 +31,7 @@ class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
 
     x: dict[str, Cell]
     y: Cell
-    weight: float | None = None
+    weight: _Weight | None = None
 
 
 class Predict(msgspec.Struct, frozen=True):
@@ -44,7 +53,7 @@ class Label(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     y: Cell
-    weight: float | None = None
+    weight: _Weight | None = None
 
 
 class Decide(msgspec.Struct, frozen=True):
@@ -70,7 +79,7 @@ class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     value: float
-    part: str | None = None
+    part: _Name | None = None
 
 
 class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,7 +94,7 @@ class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
         arms: as of `Decide`.
     """
 
-    arm: str
+    arm: _Name
     context: dict[str, Any] | list[float] | None = None
     reward: float | None = None
     propensity: float | dict[str, float] | None = None

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the framework knows, and the routes and bodies that it does not."""
+"""The OpenAPI document: the paths that the framework knows, and what it does not: routes, bodies, answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from credo.serve.contents import KINDS
 from credo.serve.problems import JSON, LINES, PROBLEM
-from credo.serve.specs import BanditSpec, TableSpec
+from credo.serve.specs import NAME, BanditSpec, TableSpec
 
 __all__ = ["completed"]
 
@@ -25,6 +25,8 @@ _REFUSALS = {
     "401": "The token is missing or unknown.",
     "403": "The token has not the scope.",
     "404": "There is no such model or id.",
+    "405": "The method is not one of this path.",
+    "408": "The body did not come in time.",
     "409": "The id has come with other content.",
     "410": "The window of the id is over.",
     "413": "The body is too long.",
@@ -34,21 +36,28 @@ _REFUSALS = {
     "504": "There was no answer in time.",
     "507": "The disk is full.",
 }
+_TEXTS = {"/livez": "text/plain", "/metrics": "text/plain", "/v1/models/{name}/events": "text/event-stream"}
+"""What is answered with texts."""
+
+_STAGES = ("/readyz", "/v1/models/{name}/ready")
+"""What is answered with 503, and no refusal, while something is built."""
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with all routes and bodies."""
+    """The document with all routes, bodies and answers."""
     kinds = [*KINDS.values(), TableSpec, BanditSpec]
     _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     for lines in KINDS.values():
-        components[lines.__name__].setdefault("properties", {})["id"] = {
+        body = components[lines.__name__]
+        body["additionalProperties"] = False
+        body.setdefault("properties", {})["id"] = {
             "type": "string",
             "minLength": 1,
             "maxLength": 200,
-            "description": "The id of the row, which makes it happen once.",
+            "description": "The id of the row, which makes it happen once: characters that can be printed.",
         }
         if lines is not KINDS["predict"]:
-            components[lines.__name__].setdefault("required", []).append("id")
+            body.setdefault("required", []).append("id")
     components["Problem"] = {
         "type": "object",
         "required": ["detail", "status", "title", "type"],
@@ -60,30 +69,40 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
             "type": {"type": "string"},
         },
     }
-    document.setdefault("components", {}).setdefault("schemas", {}).update(components)
-    model = "/v1/models/{name}"
+    document.setdefault("components", {})["schemas"] = components
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    paths, model = document["paths"], "/v1/models/{name}"
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            operation["responses"] = _of_framework(path, method)
     for kind, words in _WORDS.items():
-        document["paths"][f"{model}/{kind}"] = {"post": _operation(kind, words, JSON)}
-        batch = document["paths"].get(f"{model}/{kind}:batch")
+        body = _body({"$ref": f"#/components/schemas/{KINDS[kind].__name__}"}, JSON)
+        paths[f"{model}/{kind}"] = {
+            "post": {"summary": words, "operationId": kind, "requestBody": body, "responses": _answers(JSON)}
+        }
+        batch = paths.get(f"{model}/{kind}:batch")
         if batch is not None:
             batch["post"] |= {"requestBody": _body({"type": "string"}, LINES), "responses": _answers(LINES)}
     specs = {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in (TableSpec, BanditSpec)]}
     for path in (model, f"{model}/challenger"):
-        document["paths"][path]["put"] |= {"requestBody": _body(specs, JSON), "responses": _answers(JSON)}
-    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        paths[path]["put"]["requestBody"] = _body(specs, JSON)
+    name = {"type": "string", "pattern": f"^{NAME.pattern}$"}
+    for path, operations in paths.items():
+        for operation in operations.values():
+            if "{name}" in path:
+                operation["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
     return document
 
 
-def _operation(kind: str, words: str, media: str) -> dict[str, Any]:
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    reference = {"$ref": f"#/components/schemas/{KINDS[kind].__name__}"}
-    return {
-        "summary": words,
-        "operationId": kind,
-        "parameters": [name],
-        "requestBody": _body(reference, media),
-        "responses": _answers(media),
-    }
+def _of_framework(path: str, method: str) -> dict[str, Any]:
+    if path in _TEXTS:
+        return _answers(_TEXTS[path])
+    answers = _answers(JSON)
+    if path in _STAGES:
+        answers["503"] = {"description": "Not yet.", "content": answers["200"]["content"]}
+    if method == "delete":
+        answers["204"] = {"description": "It is gone."}
+    return answers
 
 
 def _body(schema: dict[str, Any], media: str) -> dict[str, Any]:

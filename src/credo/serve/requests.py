@@ -11,7 +11,18 @@ import msgspec
 import numpy as np
 
 from credo.core.errors import suggest
-from credo.serve.contents import KINDS, Cell, Content, Decide, Label, Learn, Observe, Predict, Reward
+from credo.serve.contents import (
+    HEAVIEST,
+    KINDS,
+    Cell,
+    Content,
+    Decide,
+    Label,
+    Learn,
+    Observe,
+    Predict,
+    Reward,
+)
 from credo.serve.problems import Problem
 from credo.tables.cells import label_text
 from credo.tables.schema import Kind, Schema
@@ -21,8 +32,8 @@ __all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_
 BATCH = 10_000
 """The most rows of a batch."""
 
-HEAVIEST, NESTED = 1e6, 8
-"""The largest weight of a row, and how deep objects of a context may be nested."""
+NESTED = 8
+"""How deep objects of a context may be nested."""
 
 _FIELDS = {name: [field.name for field in msgspec.structs.fields(kind)] for name, kind in KINDS.items()}
 
@@ -251,4 +262,5 @@ def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
 
 def as_context(context: dict[str, Any] | list[float] | None) -> Any:
     """A context as a bandit takes it."""
-    return np.asarray(context, np.float32) if isinstance(context, list) else context
+    with np.errstate(over="ignore"):  # the bandit refuses what is too large
+        return np.asarray(context, np.float32) if isinstance(context, list) else context

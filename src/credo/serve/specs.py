@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,11 @@ SLOTS = 32
 """The features that the categories, or the words, of a column share if the columns were named."""
 
 
+def _says(**limits: Any) -> msgspec.Meta:
+    """What the document says of a field beside its type; `read_spec` refuses it, by a sentence."""
+    return msgspec.Meta(extra_json_schema=limits)
+
+
 class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forbid_unknown_fields=True):
     """A learner of rows.
 
@@ -47,16 +52,18 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         base: the SHA-256 of a saved session that was sent, from which the model goes on.
     """
 
-    target: str
-    task: str | None = None
-    classes: tuple[str, ...] | None = None
-    columns: dict[str, str] | None = None
-    first: int = 100
+    target: Annotated[str, _says(minLength=1)]
+    task: Annotated[str, _says(enum=sorted(TARGET_KINDS))] | None = None
+    classes: Annotated[tuple[str, ...], _says(minItems=2, uniqueItems=True)] | None = None
+    columns: dict[str, Annotated[str, _says(enum=list(KINDS))]] | None = None
+    first: Annotated[int, _says(minimum=10, maximum=10_000)] = 100
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    levels: tuple[float, ...] = ()
-    options: dict[str, str | float | int | None] = {}  # msgspec copies it
-    base: str | None = None
+    levels: tuple[Annotated[float, _says(exclusiveMinimum=0, exclusiveMaximum=1)], ...] = ()
+    options: Annotated[
+        dict[str, str | float | int | None], _says(propertyNames={"enum": list(Options.__dataclass_fields__)})
+    ] = {}  # msgspec copies it
+    base: Annotated[str, _says(pattern="^[0-9a-f]{64}$")] | None = None
 
     def schema(self) -> Schema | None:
         """What the columns mean, where they are named; None where they are inferred."""
@@ -88,17 +95,17 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
         arm_features: the places for these features.
     """
 
-    arms: tuple[str, ...] = ()
-    inputs: int | None = None
-    features: int = 32
+    arms: Annotated[tuple[Annotated[str, _says(minLength=1)], ...], _says(uniqueItems=True)] = ()
+    inputs: Annotated[int, _says(minimum=1, maximum=100_000)] | None = None
+    features: Annotated[int, _says(minimum=0, maximum=10_000)] = 32
     agent: str = "default"
     policy: str | None = None
-    window: int = 10_000
-    timeout: float | None = None
+    window: Annotated[int, _says(minimum=1, maximum=10_000_000)] = 10_000
+    timeout: Annotated[float, _says(exclusiveMinimum=0)] | None = None
     on_missing: float | None = None
-    seed: int = 0
-    brought: int | None = None
-    arm_features: int = 16
+    seed: Annotated[int, _says(minimum=0, maximum=2**31 - 1)] = 0
+    brought: Annotated[int, _says(minimum=2, maximum=10_000)] | None = None
+    arm_features: Annotated[int, _says(minimum=2, maximum=10_000)] = 16
 
 
 ModelSpec: TypeAlias = TableSpec | BanditSpec

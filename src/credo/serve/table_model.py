@@ -154,8 +154,8 @@ class TableModel:
         mean, sd = forecast["mean"], forecast["sd"]
         if mean is None or not sd:
             return None
-        score: float = 0.5 * ((float(y) - mean) / sd) ** 2 + math.log(sd) + 0.5 * math.log(2 * math.pi)
-        return score
+        z = (float(y) - mean) / sd
+        return _plain(0.5 * z * z + math.log(sd) + 0.5 * math.log(2 * math.pi))
 
     def forecast(self, rows: Sequence[dict[str, Any]]) -> list[Answer]:
         """Forecasts of rows, from which nothing is learned."""
