@@ -14,6 +14,10 @@ function number(value, digits = 3) {
   return Number.isInteger(value) ? value.toLocaleString("en") : Number(value).toPrecision(digits);
 }
 
+function share(weight) {
+  return weight > 0 && weight < 0.001 ? "< 0.1%" : (100 * weight).toFixed(1) + "%";
+}
+
 function shape(kind, marks, text) {
   const one = document.createElementNS(SVG, kind);
   for (const [key, value] of Object.entries(marks)) one.setAttribute(key, value);
@@ -24,7 +28,7 @@ function shape(kind, marks, text) {
 function chart(place, lines, marks, unit, floor) {
   const width = Math.max(place.clientWidth, 240), height = 200, left = 46, low = 22; // texts keep their size
   const points = lines.flatMap((line) => line.points).filter((p) => p[1] !== null && Number.isFinite(p[1]));
-  if (!points.length) { place.textContent = "nothing yet"; return; }
+  if (!points.length) { const words = document.createElement("p"); words.textContent = "nothing yet"; place.replaceChildren(words); return; }
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]).sort((a, b) => a - b);
   const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
   let y0 = ys[0], y1 = ys[Math.floor((ys.length - 1) * 0.99)];
@@ -59,10 +63,11 @@ function show(model) {
   if (last) pace.push([pace.length ? pace[pace.length - 1][0] + 1 : 0, (taken - last[1]) / Math.max(now - last[0], 0.1)]);
   last = [now, taken];
   if (pace.length > 300) pace.shift();
-  const tiles = [tile("rows learned", number(state.rows ?? model.learned)), tile("forecasts", number(model.forecasts)), tile("rows refused", number(state.refused ?? 0))];
+  const bandit = state.task === "bandit";
+  const tiles = bandit ? [] : [tile("rows learned", number(state.rows ?? model.learned)), tile("forecasts", number(model.forecasts)), tile("rows refused", number(state.refused ?? 0))];
   for (const [key, value] of Object.entries(state.metrics || {})) tiles.push(tile(key.replaceAll("_", " "), number(value)));
   for (const [key, value] of Object.entries(state.baseline || {})) tiles.push(tile("baseline " + key, number(value)));
-  for (const [key, value] of Object.entries(state.counts || {})) tiles.push(tile(key, number(value)));
+  for (const [key, value] of Object.entries(state.counts || {})) if (value || ["decisions", "pending", "learned"].includes(key)) tiles.push(tile(key, number(value)));
   if (model.challenger) tiles.push(tile("challenger", model.challenger.stage), tile("its nlpd", number((((model.challenger.state || {}).metrics) || {}).nlpd)));
   if (state.changes !== undefined) tiles.push(tile("reported changes", number(state.changes)));
   at("tiles").replaceChildren(...tiles);
@@ -72,16 +77,18 @@ function show(model) {
   const along = (values) => curve.rows.map((row, place) => [row, values[place]]);
   chart(at("loss"), [{ kind: "base", points: along(curve.baseline) }, { kind: "ours", points: along(curve.nlpd) }, { kind: "other", points: rival }], state.change_rows || [], "row");
   at("rival").hidden = !model.challenger;
+  at("scores").hidden = bandit;
   chart(at("pace"), [{ kind: "ours", points: pace }], [], "second", 0);
   const weights = Object.entries(state.weights || {}).sort((a, b) => b[1] - a[1]).slice(0, 12);
   at("mixing").hidden = !weights.length;
   at("weights").replaceChildren(...weights.map(([member, weight]) => {
-    const bar = document.createElement("div"), words = document.createElement("span"), meter = document.createElement("meter"), share = document.createElement("span");
-    bar.className = "bar"; words.textContent = member; meter.value = weight; share.textContent = number(weight);
-    bar.append(words, meter, share);
+    const bar = document.createElement("div"), words = document.createElement("span"), meter = document.createElement("meter"), part = document.createElement("span");
+    bar.className = "bar"; words.textContent = member; meter.value = weight; part.textContent = share(weight);
+    bar.append(words, meter, part);
     return bar;
   }));
   const notes = [...(state.sentences || []), ...(model.notes || [])];
+  at("told").hidden = !notes.length;
   at("notes").replaceChildren(...notes.map((note) => { const one = document.createElement("li"); one.textContent = note; return one; }));
 }
 
