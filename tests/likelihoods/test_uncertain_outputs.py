@@ -207,7 +207,7 @@ def test_correlated_classes(var: float) -> None:
     likely = pairs.mean(axis=0) > 1e-2
     ours = np.asarray(class_log_probs(classes)(jnp.asarray(mean, jnp.float32), jnp.asarray(cov, jnp.float32)))
     gaps = np.abs(ours - np.log(pairs.mean(axis=0)))
-    bound = TABLE["`Categorical(10)`, correlations near .1"][var]
+    bound = TABLE["`Categorical(10)`, correlations near 0.1"][var]
     assert np.all(gaps[likely] < bound + 4 * error[likely])
 
 
