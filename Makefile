@@ -121,8 +121,11 @@ bench: $(STAMPS)/test
 mutants: $(STAMPS)/test
 	$(BIN)/python benchmarks/mutants.py --count 100 --seed 0
 
+# Formulas need MathJax, which a package brings; REPOSITORY_URL=https://... makes links to the source.
 docs: $(STAMPS)/docs
-	$(BIN)/zensical build --clean
+	@$(BIN)/python -c 'import mathjax, pathlib, shutil; \
+	    shutil.copy(pathlib.Path(mathjax.__file__).parent / "static/mathjax/es5/tex-svg.js", "docs/javascripts/")'
+	$(BIN)/zensical build --clean --strict
 
 format: $(STAMPS)/test
 	$(BIN)/ruff check --fix

@@ -60,7 +60,8 @@ def test_classification_metrics_equal_naive_loops() -> None:
     assert result["nlpd"] == pytest.approx(-s.log_prob.mean())
 
 
-def test_metrics_of_each_class_equal_naive_loops() -> None:
+def test_metrics_of_each_class_equal_naive_loops_and_scikit_learn() -> None:
+    sklearn = pytest.importorskip("sklearn.metrics")
     s = classified()
     assert s.probs is not None
     exact = by_class(s)
@@ -70,6 +71,9 @@ def test_metrics_of_each_class_equal_naive_loops() -> None:
         precision = [np.mean((s.y == c)[score >= a]) for a in ours]
         assert exact.rows[c] == len(ours) and exact.auc[c] == pytest.approx(np.mean(pairs))
         assert exact.average_precision[c] == pytest.approx(np.mean(precision))
+        assert exact.auc[c] == pytest.approx(sklearn.roc_auc_score(s.y == c, score), rel=1e-10)
+        theirs = sklearn.average_precision_score(s.y == c, score)
+        assert exact.average_precision[c] == pytest.approx(theirs, rel=1e-10)
         assert exact.log_loss[c] == pytest.approx(-np.log(ours).mean())
     result = summarize(s)
     assert result["auc"] == pytest.approx(exact.auc.mean())
