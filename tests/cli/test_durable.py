@@ -85,6 +85,9 @@ def test_the_place_in_a_file_is_part_of_the_belief(
     outcome = credo("learn", "t.csv", "--resume", "o", "--limit", 20)
     assert "going on after row 31 of t.csv" in outcome.err and Session.load("o/belief.credo").rows_used == 50
     assert credo("learn", "t.csv", "--resume", "o/belief.credo", "--out", "o", "-q").status == 0
+    (tmp_path / "o/report.html").unlink()  # as after a signal that came with the last row
+    finished = credo("learn", "t.csv", "--resume", "o")
+    assert finished.status == 0 and (tmp_path / "o/report.html").is_file(), finished.err
     known = credo("learn", "t.csv", "--resume", "o")
     assert known.status == 2 and "t.csv has no row after 61, up to which o has learned; --again" in known.err
     shutil.copy(tmp_path / "all.csv", tmp_path / "grown.csv")  # a file is known by its rows, not by its name
@@ -196,14 +199,22 @@ def test_predictions_are_those_that_are_scored(
     path = labels(tmp_path / "t.csv", 120)
     words = ("--target", "level", "--model", "linear", "-q", "--limit", 80)
     assert credo("learn", path, *words, "--out", "plain").status == 0
-    file = f"p.{suffix}"
-    assert credo("learn", path, *words, "--predictions", file, "--out", "o").status == 0
-    rest = credo("learn", path, "--resume", "o", "--predictions", file)
+    file, keep = f"p.{suffix}", ("--keep", "member,level")
+    assert credo("learn", path, *words, "--predictions", file, *keep, "--out", "o").status == 0
+    if suffix == "csv":
+        other = credo("learn", path, "--resume", "o", "--predictions", file)
+        assert (
+            other.status == 2
+            and "p.csv was begun with --keep member,level; go on in the same way" in other.err
+        )
+    rest = credo("learn", path, "--resume", "o", "--predictions", file, *keep)
     assert rest.status == 0, rest.err
     read = {"jsonl": lambda: pandas.read_json(file, lines=True), "csv": lambda: pandas.read_csv(file)}
     table = read.get(suffix, lambda: pandas.read_parquet(file))()
-    assert list(table.columns) == ["row", "target", "prediction", "p(high)", "p(low)"]
+    assert list(table.columns) == ["row", "member", "level", "target", "prediction", "p(high)", "p(low)"]
     assert table["row"].tolist() == list(range(2, 122))
+    there = pandas.read_csv(path)
+    assert (table["level"] == table["target"]).all() and (table["member"] == there["member"]).all()
     share = np.where(table["target"] == "high", table["p(high)"], table["p(low)"])
     data = json.loads((tmp_path / "o/metrics.json").read_text())
     assert -np.log(share).mean() == pytest.approx(data["metrics"]["nlpd"], rel=1e-4)

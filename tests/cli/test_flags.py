@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command
 
+from credo.cli import examples
 from credo.cli.flags import in_flags, refusal
 from credo.core.errors import CredoError
 
@@ -41,3 +43,10 @@ def test_below_the_command_line_nobody_speaks_of_flags() -> None:
     files = [file for file in ROOM.rglob("*.py") if file.parts[len(ROOM.parts)] != "cli"]
     words = [f"{file.name}: {match[0]}" for file in files for match in flag.finditer(file.read_text())]
     assert not words
+
+
+@pytest.mark.parametrize("command", examples._EXAMPLES)
+def test_the_help_of_each_command_has_examples_of_it(credo: Command, command: str) -> None:
+    lines = examples.of(command).strip().splitlines()[2:]
+    assert lines and all(len(line) <= 78 for line in lines) and f"credo {command}" in lines[0]
+    assert lines[0] in credo(*command.split(), "--help").out

@@ -82,7 +82,8 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert all(value.startswith("data:image/png;base64,") for value in page.refers)
     assert not re.search(r"https?://|<script|@import|url\(", text)
     assert "<b>.csv" not in text and "prefers-color-scheme" in text and "viewport" in text
-    assert "<h2>Classes</h2>" in text and "this run" not in outcome.out
+    assert "<summary><h2>Classes</h2>" in text and "this run" not in outcome.out
+    assert text.index("<img") < text.index("<table")
     data = json.loads((tmp_path / "o" / "metrics.json").read_text())
     high = data["by_class"]["high"]
     assert high["auc"] > 0.7 and abs(high["auc"] - data["metrics"]["auc"]) < 0.01 and high["auc_error"] < 0.02

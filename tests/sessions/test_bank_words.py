@@ -42,9 +42,11 @@ def test_the_leading_members_are_named() -> None:
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ((0.3, 0.57, 0.0, 0.13), "is moving: weights that walk by 0.01 a row explain 57% of the evidence of"),
-        ((0.9, 0.1, 0.0, 0.0), "stands still: weights that do not walk explain 90% of the evidence of the"),
+        ((0.2, 0.8, 0.0, 0.0), "is moving: members that walk by 0.01 a row have 80% of the evidence of"),
+        ((0.3, 0.57, 0.0, 0.13), "is moving: members that walk have 70% of the evidence of the latest 2,500"),
+        ((0.9, 0.1, 0.0, 0.0), "stands still: members that do not walk have 90% of the evidence of the"),
         ((0.1, 0.0, 0.9, 0.0), "hardly moves: the slowest walk that these networks have, by 0.0001 a row, "),
+        ((0.4, 0.6, 0.0, 0.0), "No evidence either way on whether the relation of columns and target moves"),
     ],
 )
 def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others_of_their_network(
@@ -53,6 +55,14 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
     sentence = bank_words.motion(MEMBERS, np.array(weights), 2500)
     assert sentence is not None and words in sentence and "latest 2,500 rows" in sentence
     assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
+
+
+def test_few_rows_and_a_leader_of_the_other_side_are_no_evidence() -> None:
+    weights, none = np.array([0.1, 0.9, 0.0, 0.0]), "No evidence either way"
+    still = np.array([0.9, 0.1, 0.0, 0.0])
+    for rows, now, start in ((50, weights, "The relation"), (49, weights, none), (50, still, none)):
+        sentence = bank_words.motion(MEMBERS, weights, rows, now)
+        assert sentence is not None and sentence.startswith(start), (rows, now)
 
 
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
@@ -83,9 +93,9 @@ def test_a_regression_on_the_members_is_said() -> None:
 
 def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
     members = (*MEMBERS[:2], NearMember(), NormalMember(share=0.0))
-    sentence = bank_words.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 9)
-    assert sentence is not None and "is moving: weights that walk by 0.01 a row explain 75% of" in sentence
-    assert bank_words.motion(members, np.array([0.01, 0.01, 0.9, 0.08]), 9) is None
+    sentence = bank_words.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 90)
+    assert sentence is not None and "is moving: members that walk by 0.01 a row have 75% of" in sentence
+    assert bank_words.motion(members, np.array([0.01, 0.01, 0.9, 0.08]), 90) is None
     assert bank_words.leaders(members, np.eye(4)[2], np.eye(4)[3]) == (
         "Of 4 members, nearest of 1,500 rows (decay 3) leads with 100% of the weight; "
         "over all rows base rates does, with 100%"
@@ -94,11 +104,12 @@ def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
     assert [member.kind for member in members] == kinds
 
 
-def test_a_doubt_that_the_world_stands_still_is_told_from_one_percent_on() -> None:
-    still = "The world stands still: weights that do not walk explain {} of the evidence of the latest 9 rows"
+def test_a_doubt_that_the_relation_stands_still_is_told_from_one_percent_on() -> None:
+    start = "The relation of columns and target stands still: members that do not walk have "
+    still = start + "{} of the evidence of the latest 90 rows"
     for share, words in ((1.0, "100%"), (0.9, "90%")):
-        sentence = bank_words.motion(MEMBERS[:2], np.array([share, 1.0 - share]), 9)
-        doubt = "" if share == 1 else "; weights that walk explain 10%"
+        sentence = bank_words.motion(MEMBERS[:2], np.array([share, 1.0 - share]), 90)
+        doubt = "" if share == 1 else "; members that walk have 10%"
         assert sentence == still.format(words) + doubt
 
 

@@ -14,13 +14,13 @@ from credo.sessions import ColumnOptions, Session, Tally, open_file
 from credo.sessions.run_summary import Results, summarize_run, verdict
 
 
-def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float) -> str:
+def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float, last: float = 0.0) -> str:
     tally = Tally("regression")
     tally.scored = 10
-    tally.sums = 10 * np.array([[1.0, nlpd, loss**2, nlpd, loss, base_nlpd, base_loss**2, 0.0]])
+    tally.sums = 10 * np.array([[1.0, nlpd, loss**2, nlpd, loss, base_nlpd, base_loss**2, last**2]])
     settings = types.SimpleNamespace(learning_rate=None)
     session = types.SimpleNamespace(tally=tally, settings=settings)
-    results: Any = types.SimpleNamespace(session=session, baseline_name="running mean")
+    results: Any = types.SimpleNamespace(session=session, baseline_name="running mean", ordered=last > 0)
     return verdict(results)
 
 
@@ -49,6 +49,20 @@ def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float) -> str:
 )
 def test_the_verdict_is_by_the_log_score(numbers: tuple[float, float, float, float], words: str) -> None:
     assert words in judged(*numbers)
+
+
+def test_the_verdict_names_the_last_value_if_it_is_the_strongest_baseline() -> None:
+    assert judged(1.0, 1.5, 0.2, 0.4, 0.1).endswith(
+        "although its RMSE is 0.2 against 0.4, and repeating the last value has 0.1, less than both"
+    )
+    assert judged(1.0, 1.5, 0.2, 0.4, 0.3).endswith("; its RMSE is 0.2 against 0.4")
+
+
+def test_the_rows_of_a_parquet_file_are_counted_by_its_metadata(tmp_path: Path) -> None:
+    pandas, path = pytest.importorskip("pandas"), str(tmp_path / "t.parquet")
+    pandas.DataFrame({"a": np.arange(50.0), "y": np.arange(50.0)}).to_parquet(path)
+    totals = [open_file(path, ColumnOptions("y"), limit=limit, after=10).total for limit in (None, 15, 90)]
+    assert totals == [40, 15, 40]
 
 
 def test_the_time_left_of_a_file_comes_from_its_bytes(

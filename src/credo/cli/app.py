@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Protocol, cast
 from cyclopts import App, CycloptsError, Parameter
 
 import credo
+from credo.cli import examples
 from credo.cli.bandit_app import bandit
 from credo.cli.command_words import STREAM, flowing, source_of, starting
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, whole_number
@@ -49,13 +50,13 @@ app = App(
 )
 app.command(bandit)
 app.command(flow)
-app.command(keyed, sort_key=3)
+app.command(keyed, sort_key=3, help_epilogue=examples.of("keyed"))
 
 _NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
 _NO_SERIES_FLAGS = SeriesFlags()
 
 
-@app.command(sort_key=1)
+@app.command(sort_key=1, help_epilogue=examples.of("learn"))
 @flowing
 def learn(
     source: Annotated[str, Parameter(group=DATA)],
@@ -93,6 +94,8 @@ def learn(
         raise CredoError(f"--checkpoint must be a number of seconds, 0 or more; got {run.checkpoint:g}.")
     if run.again and run.resume is None:
         raise CredoError("--again is for --resume; a new belief has learned from no row yet.")
+    if run.keep and run.predictions is None:
+        raise CredoError("--keep is for --predictions; name a file for them, or -.")
     with starting():
         from credo.cli.learning import learn_from
         from credo.cli.request import Request
@@ -103,7 +106,7 @@ def learn(
     )
 
 
-@app.command(sort_key=2)
+@app.command(sort_key=2, help_epilogue=examples.of("predict"))
 @flowing
 def predict(
     saved: Path,
@@ -136,22 +139,23 @@ def predict(
     strict
         Stop at the first bad row; by default bad rows are reported and skipped.
     spreadsheet
-        Write labels that begin with =, +, - or @ so that a spreadsheet takes none for a formula.
+        Write labels that begin with =, +, - or @ so that no spreadsheet reads them as formulas.
     keep
-        Columns of the file that are copied beside the predictions, separated by commas, such as an id.
+        Columns of the file to copy beside the predictions, separated by commas, such as an id.
     chunk
         Rows per compiled call.
     """
     require_integer("--chunk", chunk, 1, LARGEST_CHUNK)
     if not 0 < level < 1:
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
+    from credo.cli.kept_columns import names_in
     from credo.cli.prediction import predict_file
 
-    kept = tuple(dict.fromkeys(filter(None, map(str.strip, (keep or "").split(",")))))
+    kept = names_in(keep)
     return predict_file(saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk, kept)
 
 
-@app.command(sort_key=3)
+@app.command(sort_key=3, help_epilogue=examples.of("reproduce"))
 @flowing
 def reproduce(
     name: str | None = None,
@@ -173,7 +177,7 @@ def reproduce(
     full
         All seeds.
     seed
-        Of the data and the draws.
+        The seed of the data and the draws.
     out
         The folder in which a folder NAME is made; by default runs/reproduce.
     """
@@ -191,7 +195,8 @@ def reproduce(
     return 0
 
 
-@app.command(sort_key=4)
+@app.command(sort_key=4, help_epilogue=examples.of("serve"))
+@flowing
 def serve(
     folder: Path,
     /,
@@ -208,16 +213,16 @@ def serve(
     """Serve models over HTTP: they learn, answer and wait for labels, and lose nothing acknowledged.
 
     Models are added with PUT /v1/models/NAME. FOLDER has their journal, which is enough to bring all of them
-    back, and snapshots. SIGTERM or Ctrl-C lets what came be learned and saved first.
+    back, and snapshots. After SIGTERM or Ctrl-C, all rows that came are first learned and saved.
 
     Parameters
     ----------
     folder
-        The folder of the service, made if need be.
+        The folder of the service; it is created if it does not exist.
     host
         Where to listen; other than 127.0.0.1, ::1 and localhost need --tokens.
     port
-        The port; 0 takes a free one.
+        The port; 0 chooses a free one.
     tokens
         A file whose lines have the SHA-256 of a token, a blank, and some of read,learn,admin.
     snapshot_rows
@@ -237,7 +242,7 @@ def serve(
     return serve_folder(folder, host, port, tokens, snapshot_rows, snapshot_seconds, days, verify)
 
 
-@app.command(sort_key=4)
+@app.command(sort_key=4, help_epilogue=examples.of("datasets"))
 def datasets() -> int:
     """List the data sets that can be learned from by name."""
     from credo.datasets import names
@@ -246,7 +251,8 @@ def datasets() -> int:
     return 0
 
 
-@app.command
+@app.command(help_epilogue=examples.of("cache"))
+@flowing
 def cache(*, clear: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Show the compiled programs that are kept between runs, or remove them.
 

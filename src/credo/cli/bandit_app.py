@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from credo.cli import examples
 from credo.cli.command_words import flowing, source_of, starting
 from credo.cli.flags import whole_number
 from credo.core.errors import require_integer
@@ -35,7 +36,7 @@ bandit = App(
 Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
 
 
-@bandit.command(sort_key=1)
+@bandit.command(sort_key=1, help_epilogue=examples.of("bandit run"))
 @flowing
 def run(
     environment: str,
@@ -66,16 +67,16 @@ def run(
     policy
         thompson, ucb:WIDTH, egreedy:EPSILON, squarecb:GAMMA, greedy or uniform; by default the agent's own.
     seeds
-        How many runs, each in a world, or an order of the rows, of its own.
+        The number of runs, each with its own world or order of the rows.
     steps
-        Decisions of a run; by default 5,000, or all rows where there are fewer.
+        The number of decisions in a run; by default 5,000, or all rows if there are fewer.
     delay
-        After how many further decisions a reward is learned.
+        The number of further decisions after which a reward is learned.
     divisor
         Divide rewards by this before the agent sees them, so that they are of the order of 1; by default 50
         for the wheel, and 1 otherwise.
     seed
-        Of the worlds and the draws.
+        The seed of the worlds and the draws.
     out
         The folder for the results; by default runs/bandit-ENVIRONMENT.
     """
@@ -86,7 +87,7 @@ def run(
     return run_bandit(Play(environment, agent, policy, seeds, steps, delay, divisor, seed, out))
 
 
-@bandit.command(sort_key=2)
+@bandit.command(sort_key=2, help_epilogue=examples.of("bandit evaluate"))
 @flowing
 def evaluate(
     log: str,
@@ -105,8 +106,8 @@ def evaluate(
 ) -> int:
     """Estimate what policies would have earned, from the log of another one.
 
-    The log must hold, for every decision, the probability with which its arm was chosen. The result is a
-    table with intervals, and warnings where the log says little about a policy.
+    The log must have, for every decision, the probability with which its arm was chosen. The result is a
+    table with intervals, and warnings if the log says little about a policy.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def evaluate(
         likelihood, bootstrap (for rows that do not depend on each other), bernstein (holds for any number of
         such rows) or sequence (holds at all times together).
     level
-        The probability with which the interval is to hold the truth.
+        The probability with which the interval should contain the truth.
     clip
         The bound of the weights; by default the root of the number of rows for clipped and switch, what the
         log suggests for dr-ps, dr-os and switch-slope, and none for others.
@@ -133,7 +134,7 @@ def evaluate(
     format
         credo, dsjson or open-bandit; by default it is found out.
     seed
-        Of the bootstrap.
+        The seed of the bootstrap.
     out
         A JSON file for the estimates.
     report
@@ -159,7 +160,7 @@ def evaluate(
     return evaluate_log(words)
 
 
-@bandit.command(sort_key=4)
+@bandit.command(sort_key=4, help_epilogue=examples.of("bandit decide"))
 @flowing
 def decide(
     saved: Path,
@@ -182,19 +183,19 @@ def decide(
 
     {"context": {"age": 31, "device": "phone"}} is answered by a decision, with its id, the arm, and its
     propensity; "id" gives it an id of your own, and "arms" names those that are allowed. {"id": "0-0",
-    "reward": 1} is answered by what became of the reward, and with "part": "a name" it is added to the one
+    "reward": 1} is answered by what happened to the reward, and with "part": "a name" it is added to the one
     that comes last. Rewards may come late. {"context": ..., "arm": "red", "reward": 1, "propensity": 0.2} is
     a choice that was made elsewhere, from which the agent learns. The agent is saved at the end, at Ctrl-C
-    and SIGTERM too, and the same command goes on with it, as if it had never stopped.
+    and SIGTERM too, and the same command continues it as if it had never stopped.
 
     Parameters
     ----------
     saved
-        The file of the agent; it is begun where it does not exist, and then --arms is needed.
+        The file of the agent; if it does not exist, a new agent is created, and --arms is needed.
     source
         A file of JSON lines, or - for standard input.
     arms
-        The names of the arms of a new agent, with commas between, such as red,blue.
+        The names of the arms of a new agent, separated by commas, such as red,blue.
     agent
         default, linear, network, or beta (rewards 0 and 1, contexts are ignored), for a new agent. Without
         contexts the default is beta.
@@ -208,10 +209,10 @@ def decide(
     timeout
         For how many seconds a reward counts, for a new agent; by default as long as the window.
     on_missing
-        The reward that is learned where none came within the window, for a new agent; by default nothing is
+        The reward that is learned if none came within the window, for a new agent; by default nothing is
         learned.
     seed
-        Of the draws, for a new agent; by default 0.
+        The seed of the draws, for a new agent; by default 0.
     log
         A file to which decisions and rewards are appended, for `credo bandit evaluate`.
     checkpoint
@@ -240,7 +241,7 @@ def decide(
     return decide_lines(words)
 
 
-@bandit.command(sort_key=3)
+@bandit.command(sort_key=3, help_epilogue=examples.of("bandit replay"))
 @flowing
 def replay(
     log: str,
@@ -254,7 +255,7 @@ def replay(
 ) -> int:
     """Let an agent learn from a log as if it had decided itself, and say what it earned.
 
-    Row by row the agent chooses an arm. Where that is the arm of the log, it sees the reward and learns; the
+    Row by row the agent chooses an arm. If this is the arm of the log, it sees the reward and learns; the
     other rows are left out. Rows are kept by their propensities, so that those that remain are distributed as
     if the agent had acted (Li, Chu, Langford and Wang, 2011).
 
@@ -270,7 +271,7 @@ def replay(
     seeds
         How many runs, which differ in the draws.
     seed
-        Of the draws.
+        The seed of the draws.
     format
         credo, dsjson or open-bandit; by default it is found out.
     """

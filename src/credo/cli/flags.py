@@ -79,11 +79,13 @@ class DataFlags:
     target: Annotated[str | None, _data("The column to predict; needed for files.")] = None
     task: Annotated[
         str | None,
-        _data("classification, regression or count; by default one of the first two is inferred, and said."),
+        _data(
+            "classification, regression or count; by default one of the first two is inferred and reported."
+        ),
     ] = None
     classes: Annotated[
         str | None,
-        _data("All class labels, separated by commas, where the first rows may not show them all."),
+        _data("All class labels, separated by commas, if the first rows may not contain all of them."),
     ] = None
     drop: Annotated[str | None, _data("Columns to leave out, separated by commas.")] = None
     categorical: Annotated[
@@ -93,24 +95,22 @@ class DataFlags:
     test_rows: Annotated[
         int | None,
         _data(
-            "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 4000, "
-            "others: all.",
+            "How many held-out rows of a named data set are scored; 0 for all, -1 for none. By default 4000 "
+            "for images, otherwise all.",
             whole_number,
         ),
     ] = None
     limit: Annotated[
         int | None,
         _data(
-            "The most rows to learn from in this run, counted from where it starts; 0 for all. Images: 2000, "
-            "others: all.",
+            "The largest number of rows to learn from in this run; 0 for all. By default 2000 for images, "
+            "otherwise all.",
             whole_number,
         ),
     ] = None
     shuffle: Annotated[
         bool | None,
-        _data(
-            "Whether the rows of a named data set are shuffled by the seed; by default unless it is a stream."
-        ),
+        _data("Shuffle the rows of a named data set by the seed; this is the default unless it is a stream."),
     ] = None
     strict: Annotated[
         bool,
@@ -129,9 +129,7 @@ class SeriesFlags:
 
     horizon: Annotated[
         int | None,
-        _series(
-            "How many steps after each row are forecast. With it, rows get lags and calendar.", whole_number
-        ),
+        _series("How many steps ahead are forecast. Rows then get lags and calendar features.", whole_number),
     ] = None
     time: Annotated[
         str | None, _series("The column of times: ISO dates or timestamps, or numbers with a common step.")
@@ -139,26 +137,28 @@ class SeriesFlags:
     known: Annotated[
         str | None,
         _series(
-            "Other columns that are known in advance, separated by commas. The others are left out. Rows "
-            "without a target at the end of the file hold them for the steps to come."
+            "Other columns that are known in advance, separated by commas; all others are left out. Rows "
+            "without a target at the end of the file have their values for the steps to come."
         ),
     ] = None
     lags: Annotated[
         str | None,
-        _series("How many steps back the targets lie that a row gets, such as 1,2,24; by default they suit."),
+        _series(
+            "The lags of the target that a row gets, in steps, such as 1,2,24; by default they fit the times."
+        ),
     ] = None
     seasons: Annotated[
         str | None,
-        _series("The seasons in steps, such as 24,168; by default day, week or year, as suits the times."),
+        _series("The seasons in steps, such as 24,168; by default day, week or year, as fits the times."),
     ] = None
     every: Annotated[
         int | None,
         _series(
-            "The forecasts of every so many rows are scored; by default as many as the horizon.", whole_number
+            "The number of rows between two forecasts that are scored; by default the horizon.", whole_number
         ),
     ] = None
     paths: Annotated[
-        int | None, _series("How many sample paths a forecast has; 100 by default.", whole_number)
+        int | None, _series("The number of sample paths of a forecast; 100 by default.", whole_number)
     ] = None
 
 
@@ -170,7 +170,7 @@ class LearnerFlags:
     budget: Annotated[
         str | None,
         _learner(
-            "fast (one learner), default (a bank of learners, weighed by evidence as the rows come) or "
+            "fast (one learner), default (a bank of learners, weighted by evidence as rows come) or "
             "thorough (a wider bank). The flags below describe one learner."
         ),
     ] = None
@@ -190,7 +190,7 @@ class LearnerFlags:
         str | None,
         _learner(
             "How a row's information is measured: lin-hess (the model linearised; the default), lin-ef "
-            "(cheaper, and far too sure where predictions are bad), or with draws from the posterior: "
+            "(cheaper, and over-confident if predictions are bad), or with draws from the posterior: "
             "mc-hess (slow on networks), mc-ef."
         ),
     ] = None
@@ -198,10 +198,10 @@ class LearnerFlags:
         str | None,
         _learner(
             "How the world may change. Gradually: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or "
-            "shrink-perturb:SHRINK,SD. At once, which has a meaning only for rows in order (files, streams): "
+            "shrink-perturb:SHRINK,SD. Abruptly, only for rows in time order (files, streams): "
             "run-length:HAZARD,CAPACITY keeps the likeliest times of the latest change and reports changes "
-            "(by default 0.005,5), soft-reset:HAZARD goes back to the prior as far as a row asks for it "
-            "(0.05). mixture:SWITCHING weighs experts that walk at different speeds (0.01)."
+            "(by default 0.005,5), soft-reset:HAZARD goes back towards the prior as far as a row demands "
+            "(0.05). mixture:SWITCHING weights experts that walk at different speeds (0.01)."
         ),
     ] = None
     prior_var: Annotated[
@@ -219,7 +219,8 @@ class LearnerFlags:
     learning_rate: Annotated[
         float | None,
         _learner(
-            "Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.", _number
+            "The learning rate of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and baselines.",
+            _number,
         ),
     ] = None
     iterations: Annotated[
@@ -232,7 +233,8 @@ class LearnerFlags:
     seed: Annotated[
         int | None,
         _learner(
-            "Of the initial weights, of the order of the rows and of draws; 0 by default.", whole_number
+            "The seed of the initial weights, the order of the rows and all draws; 0 by default.",
+            whole_number,
         ),
     ] = None
 
@@ -253,13 +255,17 @@ class RunFlags:
     resume: Annotated[
         Path | None,
         _run(
-            "A saved belief to go on from, or the folder of a run, also of one that was killed. The learner "
-            "is the one that was saved, and rows that it has learned from are left out."
+            "Continue a saved belief, or the folder of a run, also of one that was killed. The learner "
+            "is the one that was saved, and rows that it has learned are skipped."
         ),
     ] = None
     again: Annotated[
         bool,
-        Parameter(group=_RUN, negative="", help="With --resume: learn from all rows, also from known ones."),
+        Parameter(
+            group=_RUN,
+            negative="",
+            help="With --resume: learn from all rows, also from those that it has learned.",
+        ),
     ] = False
     predictions: Annotated[
         str | None,
@@ -268,20 +274,24 @@ class RunFlags:
             "from and written at once (Parquet: at the end); - is JSON lines on standard output."
         ),
     ] = None
+    keep: Annotated[
+        str | None,
+        _run("Columns of the file that are copied beside --predictions, separated by commas, such as an id."),
+    ] = None
     spreadsheet: Annotated[
         bool,
         Parameter(
             group=_RUN,
             negative="",
-            help="In the CSV of --predictions, write labels that begin with =, +, - or @ so that a "
-            "spreadsheet takes none for a formula.",
+            help="In the CSV of --predictions, write labels that begin with =, +, - or @ so that no "
+            "spreadsheet reads them as formulas.",
         ),
     ] = False
     checkpoint: Annotated[
         float,
         _run(
-            "Save the belief every so many seconds into the folder for the results, so that a run that is "
-            "killed loses no more; 0 saves it at the end only."
+            "Save the belief after so many seconds, into the folder for the results, so that a run that is "
+            "killed loses no more than that; 0 saves it at the end only."
         ),
     ] = 30.0
     chunk: Annotated[
@@ -292,7 +302,7 @@ class RunFlags:
         ),
     ] = None
     quiet: Annotated[
-        bool, Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Say nothing but the table.")
+        bool, Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Print nothing but the table.")
     ] = False
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from credo.cli import examples
 from credo.cli.command_words import flowing, starting
 from credo.cli.flags import whole_number
 from credo.core.errors import CredoError, require_integer
@@ -36,7 +37,7 @@ flow = App(
 Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
 
 
-@flow.command(sort_key=1)
+@flow.command(sort_key=1, help_epilogue=examples.of("flow train"))
 @flowing
 def train(
     config: Path,
@@ -59,15 +60,15 @@ def train(
     config
         A TOML file with the tables tasks, operator and training.
     steps
-        The number of gradient steps, in place of that of the file.
+        The number of gradient steps, instead of that in the file.
     seed
-        Of all draws, in place of that of the file.
+        The seed of all draws, instead of that in the file.
     out
         The folder for the results; by default runs/flow-NAME, with the name of the file.
     resume
-        The folder of a training that was cut short, to go on with it.
+        The folder of a training that was cut short, to continue it.
     quiet
-        Say nothing but the table.
+        Print nothing but the table.
     """
     if steps is not None:
         require_integer("--steps", steps, 1)
@@ -81,7 +82,7 @@ def train(
     return train_flow(Order(config, steps, seed, out, resume, quiet))
 
 
-@flow.command(sort_key=2)
+@flow.command(sort_key=2, help_epilogue=examples.of("flow evaluate"))
 @flowing
 def evaluate(
     file: Path,
@@ -102,11 +103,11 @@ def evaluate(
     tasks
         A TOML file whose tasks are used; by default those of the training.
     sequences
-        How many sequences.
+        The number of sequences.
     stages
-        How many updates of each; by default as many as in validation.
+        The number of updates in each sequence; by default as many as in validation.
     seed
-        Of the sequences.
+        The seed of the sequences.
     out
         A JSON file for the scores.
     """

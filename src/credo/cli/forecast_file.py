@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from credo.cli.kept_columns import KeptColumns
 from credo.cli.output import require_writable_file
 from credo.cli.progress import write_out
 from credo.core.errors import DataError
@@ -45,11 +46,12 @@ class ForecastFile:
         session: Session,
         folder: Path,
         resumed: Path | None,
+        kept: KeptColumns,
         *,
         spreadsheet: bool = False,
     ) -> None:
-        self.out, self.session, self.spreadsheet = out, session, spreadsheet
-        self.names = heads(session.encoding.classes, target=True)
+        self.out, self.session, self.spreadsheet, self.kept = out, session, spreadsheet, kept
+        self.names = self._heads()
         self.kind: TableFormat = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
         self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
         self.resumed = resumed
@@ -88,10 +90,22 @@ class ForecastFile:
             self.file.truncate(self.session.progress.forecast_bytes)
             self.file.seek(0, os.SEEK_END)
             if self.kind == "csv":  # whose columns are those of its beginning
-                with self.path.open(encoding="utf-8", newline="") as file:
-                    self.names = next(csv.reader(file))
+                self._take_heads()
         elif self.kind == "csv":
             self._write(as_csv([self.names]))
+
+    def _heads(self) -> list[str]:
+        number, *rest = heads(self.session.encoding.classes, target=True)
+        return [number, *self.kept.names, *rest]
+
+    def _take_heads(self) -> None:
+        """The columns of the file that is continued; a DataError where others are kept there."""
+        with self.path.open(encoding="utf-8", newline="") as file:
+            self.names = next(csv.reader(file))
+        there = self.names[1 : self.names.index("target")]
+        if there != list(self.kept.names):
+            words = f"--keep {','.join(there)}" if there else "no --keep"
+            raise DataError(f"--predictions {self.out} was begun with {words}; go on in the same way.")
 
     def _restore(self) -> None:
         """Bring the rows of the resumed run together again, which lie beside its belief or in the file."""
@@ -118,7 +132,10 @@ class ForecastFile:
     def add(self, forecasts: list[Forecasts]) -> None:
         """Write the rows of a chunk; a BrokenPipeError says that nobody reads standard output any more."""
         safe = self.spreadsheet
-        rows = "".join(rows_as_text(some, self.names, self.kind, spreadsheet=safe) for some in forecasts)
+        rows = "".join(
+            rows_as_text(some, self.names, self.kind, spreadsheet=safe, kept=self.kept.take(some.lines))
+            for some in forecasts
+        )
         if rows and self.out is not None:
             self._write(rows)
 
@@ -163,8 +180,8 @@ class ForecastFile:
         if self.kind == "parquet" and self.file is not None:
             self.file.close()
             classes = self.session.encoding.classes
-            names = heads(classes, target=True)
-            write_parquet(Path(str(self.out)), names, self._lines(), classes=bool(classes))
+            names, lines = self._heads(), self._lines()
+            write_parquet(Path(str(self.out)), names, lines, classes=bool(classes), words=self.kept.names)
             self.path.unlink()
 
     def _lines(self) -> Iterator[str]:

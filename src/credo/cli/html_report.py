@@ -72,6 +72,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: left; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 th { font-weight: 600; } td.n, th.n { text-align: right; padding-right: 1.2rem; white-space: nowrap; }
+details { margin: 1.4rem 0; } summary { cursor: pointer; }
+summary h2 { display: inline; } details > :nth-child(2) { margin-top: .6rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
 figure { margin: 0; background: var(--card); border-radius: 8px; padding: .8rem; }
 figure img { width: 100%; max-height: 26rem; object-fit: contain; background: #fff;
@@ -91,7 +93,7 @@ def page(
     hints: list[str],
     sections: Sequence[Section] = (),
 ) -> str:
-    """The page of what metrics.json holds, with tables, plots, hints, and sections before the plots."""
+    """The page of what metrics.json holds: verdict, plots, scores, and all other tables folded."""
     target = escape(data["target"])
     rows = data["rows"]
     verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
@@ -102,22 +104,21 @@ def page(
     parts = [
         f'<p class="soft">{data["task"].capitalize()} of <code>{target}</code>: {speed}.</p>',
         f'<p class="verdict">{escape(verdict)}</p>',
-        "<h2>Scores</h2>",
-        "<p>Every row was predicted before it was learned from: these numbers are about unseen rows.</p>",
-        _table(scores, "metric", "meaning"),
+        *(f"<p>{escape(sentence)}</p>" for sentence in (data["bank"]["short"] if "bank" in data else [])),
+        _gallery(pictures),
     ]
+    table = "<p>Every row was predicted before it was learned from: these numbers are about unseen rows.</p>"
+    table += _table(scores, "metric", "meaning")
     if "last_value_baseline" in data:
         word, value = next(iter(data["last_value_baseline"].items()))
         if value == value:
-            parts.append(
-                f'<p class="soft">For information: repeating the last value has {word} {value:.4g}.</p>'
-            )
+            table += f'<p class="soft">For information: repeating the last value has {word} {value:.4g}.</p>'
+    parts.append(_fold("Scores", table, shown=True))
     if classes is not None:
-        parts += ["<h2>Classes</h2>", f"<p>{escape(CLASSES)}</p>", _table(classes, "class")]
+        parts.append(_fold("Classes", f"<p>{escape(CLASSES)}</p>" + _table(classes, "class")))
     if "changes" in data:
         parts.append(_list("Changes", data["changes"]["sentences"]))
     parts += [_section(section) for section in sections]
-    parts.append(_gallery(pictures))
     parts.append(_list("Notes", [*hints, *data["notes"]]))
     parts.append(_list("Rows", _row_sentences(rows)))
     parts.append(_settings(data["settings"]))
@@ -168,7 +169,13 @@ def _settings(settings: Mapping[str, object]) -> str:
         for name, value in settings.items()
         if value is not None
     )
-    return f'<h2>Settings</h2><div class="wide"><table>{lines}</table></div>'
+    return _fold("Settings", f'<div class="wide"><table>{lines}</table></div>')
+
+
+def _fold(title: str, content: str, *, shown: bool = False) -> str:
+    """A part of a page that can be folded, and is so unless it is `shown`."""
+    mark = " open" if shown else ""
+    return f"<details{mark}><summary><h2>{escape(title)}</h2></summary>{content}</details>"
 
 
 def _gallery(pictures: dict[str, Picture]) -> str:
@@ -197,7 +204,7 @@ def _table(grid: Grid, first: str, last: str = "") -> str:
 
 def _section(section: Section) -> str:
     text = "".join(f"<p>{escape(sentence)}</p>" for sentence in section.sentences)
-    return f"<h2>{escape(section.title)}</h2>{text}" + _table(section.grid, section.first)
+    return _fold(section.title, text + _table(section.grid, section.first))
 
 
 def _list(title: str, sentences: list[str]) -> str:

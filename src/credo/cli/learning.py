@@ -15,6 +15,7 @@ from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
 from credo.cli.forecast_file import ForecastFile
 from credo.cli.interrupt import Interruptible
+from credo.cli.kept_columns import KeptColumns, names_in
 from credo.cli.progress import note
 from credo.cli.request import Request
 from credo.cli.resuming import find_start, resume
@@ -66,6 +67,8 @@ def _require_files(request: Request) -> None:
         raise DataError(f"--test {request.data.test} does not exist, or is no file.")
     if request.run.save is not None:
         output.require_writable_file(request.run.save, "--save")
+    if request.run.keep and (request.named or request.series is not None):
+        raise CredoError("--keep is for the rows of a table in a file, or of standard input.")
     if not request.named:
         if request.data.shuffle:
             raise CredoError("--shuffle is for named data sets; a file is read in its own order.")
@@ -79,8 +82,9 @@ def _run(
     request: Request, place: output.Folder, interrupt: Interruptible, saved: Path | None, pipe: Pipe | None
 ) -> int:
     earlier = None if saved is None else resume(request, saved)
+    kept = KeptColumns(request.source, names_in(request.run.keep), ("row", "target"))
     try:
-        source = _open(request, earlier, pipe, interrupt)
+        source = _open(request, earlier, pipe, interrupt, kept)
     except DataError as error:
         if interrupt.stopped:  # too few rows had come
             note(f"credo: {error}")
@@ -101,7 +105,8 @@ def _run(
             place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved
         ) as record,
         ForecastFile(
-            *(request.run.predictions, session, place.files, saved), spreadsheet=request.run.spreadsheet
+            *(request.run.predictions, session, place.files, saved, kept),
+            spreadsheet=request.run.spreadsheet,
         ) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)
@@ -113,7 +118,7 @@ def _run(
             raise KeyboardInterrupt
         if session.rows_used == 0:
             raise DataError(_nothing(source.name, bad))
-        finishing = saved is not None and saved.parent.name == output.UNFINISHED
+        finishing = saved is not None and output.unreported(request.run.resume, saved)
         if session.rows_read == read_before and source.after and not finishing:
             raise DataError(
                 f"{source.name} has no row after {source.after:,}, up to which {request.run.resume} has "
@@ -166,7 +171,11 @@ def _begin(request: Request, source: RowSource, earlier: Session | None) -> tupl
 
 
 def _open(
-    request: Request, earlier: Session | None, pipe: Pipe | None, interrupt: Interruptible
+    request: Request,
+    earlier: Session | None,
+    pipe: Pipe | None,
+    interrupt: Interruptible,
+    kept: KeptColumns,
 ) -> RowSource:
     data, chunk = request.data, request.run.chunk
     encoding = None if earlier is None else earlier.encoding
@@ -207,7 +216,7 @@ def _open(
                 encoding.horizon = series.horizon
             source = open_series(request.source, request.columns, series, **common)
         else:
-            source = open_file(request.source, request.columns, pipe=pipe, **common)
+            source = open_file(request.source, request.columns, pipe=pipe, on_rows=kept.note, **common)
     source.after = start
     if start:
         source.sentences.append(

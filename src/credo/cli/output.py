@@ -18,7 +18,7 @@ from credo.cli import locking
 from credo.core.errors import DataError
 from credo.core.files import move
 
-__all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in", "writing"]
+__all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in", "unreported", "writing"]
 
 BELIEF, UNFINISHED = "belief.credo", "unfinished"
 """The saved belief, and the folder of a run that is not complete."""
@@ -69,6 +69,12 @@ def saved_in(path: Path) -> Path:
         if belief.is_file():
             return belief
     raise DataError(f"{path} holds no saved belief; name a file, or the folder of an earlier run.")
+
+
+def unreported(resumed: Path | None, saved: Path) -> bool:
+    """Whether the run of a saved belief ended before its report, as it was killed or stopped."""
+    stopped = resumed is not None and resumed.is_dir() and not (resumed / "report.html").is_file()
+    return stopped or saved.parent.name == UNFINISHED
 
 
 def _refusal(path: Path, error: OSError) -> DataError:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from credo.cli.flags import in_flags
+from credo.cli.kept_columns import KeptColumns
 from credo.cli.output import BELIEF, require_writable_file
 from credo.cli.progress import note, write_out
-from credo.core.errors import CredoError, DataError, suggest
+from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, SeriesEncoding, Session, TableEncoding
 from credo.sessions.forecast_table import SUFFIXES, as_csv, format_of, heads, rows_as_text, write_parquet
 from credo.tables import BadRow, open_table
-from credo.tables.cells import Cells, to_list
 from credo.tables.live import open_pipe
 
 __all__ = ["predict_file"]
@@ -56,14 +54,12 @@ def predict_file(
         require_writable_file(Path(out), "--out")
     bad: list[BadRow] = []
     names = heads(session.encoding.classes, target=False)
-    taken = [name for name in keep if name in names]
-    if taken:
-        raise CredoError(f"--keep must name columns that the predictions do not have; got {taken[0]!r}.")
+    columns = KeptColumns(file, keep, names)
     names[1:1] = keep
     kind = "csv" if out == "-" or Path(out).suffix.lower() not in SUFFIXES else format_of(Path(out), "--out")
     if spreadsheet and kind != "csv":
         raise DataError(f"--spreadsheet is for CSV; --out is {out}.")
-    parts = _parts(session, file, level, strict, chunk, keep, bad)
+    parts = _parts(session, file, level, strict, chunk, columns, bad)
     rows = 0
     texts = [as_csv([names])] if kind == "csv" else []
     for part, kept in parts:
@@ -94,7 +90,7 @@ def _parts(
     level: float,
     strict: bool,
     chunk: int,
-    keep: tuple[str, ...],
+    columns: KeptColumns,
     bad: list[BadRow],
 ) -> Iterator[tuple[Forecasts, dict[str, list[str]]]]:
     """The forecasts, chunk by chunk, and the texts of the kept columns in their rows."""
@@ -107,19 +103,7 @@ def _parts(
             if strict and block.bad:
                 raise DataError(f"{file}: {block.bad[0]} (--strict stops at the first bad row).")
             bad += block.bad
-            absent = [name for name in keep if name not in raw.columns and not raw.loose]
-            if absent:
-                hint = suggest(absent[0], raw.columns) or f"its columns are {', '.join(raw.columns)}."
-                raise DataError(f"--keep must name columns of {file}; got {absent[0]!r}: {hint}")
+            columns.note(raw)
             if len(block.lines):
-                rows = np.searchsorted(raw.lines, block.lines).tolist()
-                kept = {name: _texts(raw.columns.get(name), rows) for name in keep}
+                kept = columns.take(block.lines)
                 yield session.predict(block, (0.5 - level / 2, 0.5 + level / 2)), kept
-
-
-def _texts(cells: Cells | None, rows: list[int]) -> list[str]:
-    """Cells of some rows as text; what is missing is empty."""
-    if cells is None:
-        return [""] * len(rows)
-    values = to_list(cells)
-    return ["" if value is None or value != value else str(value) for value in (values[row] for row in rows)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +143,11 @@ def show(results: Results) -> None:
     rarest = _rarest(contents)
     if rarest is not None:
         console.print(rarest)
-    if "last_value_baseline" in contents and results.session.tally.scored:
+    if (
+        "last_value_baseline" in contents
+        and results.session.tally.scored
+        and "the last value" not in contents["verdict"]
+    ):
         word, value = next(iter(contents["last_value_baseline"].items()))
         console.print(f"For information: repeating the last value has {word} {number(value)}.")
     sentences = contents["changes"]["sentences"] if "changes" in contents else []
@@ -186,13 +193,23 @@ def _print_grid(
     console.print(table)
 
 
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Draw without the words of matplotlib, which are about fonts and folders and not about the run."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
 def write_plots(
     folder: Path, draw: Callable[[], dict[str, html_report.Picture]]
 ) -> tuple[dict[str, html_report.Picture], list[str]]:
     """Draw and write the plots, where matplotlib is installed; the plots, and the hints to show."""
     if not drawing.available():
         return {}, [NO_PLOTS]
-    pictures = draw()
+    with _quietly():
+        pictures = draw()
     for name, picture in pictures.items():
         write_atomically(folder / "plots" / f"{name}.png", picture.png)
     return pictures, []

@@ -99,7 +99,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
     broken = words.failure_words(names, tally.failures, tally.broken.astype(int).tolist())
-    moves = words.motion(members, recent, rows)
+    moves = words.motion(members, recent, rows, now)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
     narrow = _capital(words.narrowed_words(members, narrowed(learner), len(session.encoding.features)))
     changed = words.change_words(tally)

@@ -33,6 +33,9 @@ AnyMember = TableMember | ImageMember
 FEW = 0.05
 """A share that is not worth a word."""
 
+SURE, LEAST_ROWS = 2 / 3, 50
+"""The share of the evidence, and the number of rows, from which on it is said whether the weights move."""
+
 
 @dataclass(frozen=True)
 class Widths:
@@ -76,10 +79,13 @@ def _bracketed(name: str) -> str:
     return f"{network} ({rest})" if rest else network
 
 
-def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
-    """Whether the world moves, by mean weights (K,) over the latest rows; None where no member walks. It does
-    where most weight is on members that walk faster than another with the same network; members without a
-    network do not say.
+def motion(
+    members: Sequence[AnyMember], weights: np.ndarray, rows: int, now: np.ndarray | None = None
+) -> str | None:
+    """Whether the relation of columns and target moves, by mean weights (K,) over the latest rows; None where
+    no member walks. It moves where most weight is on members that walk faster than another with the same
+    network; members without a network do not say. Where rows are few, where neither side has most of the
+    weight, and where the member that leads by the weights `now` says the opposite, there is no evidence.
     """
     networks = np.array([isinstance(member, Member | ImageMember) for member in members])
     total = float(weights[networks].sum())
@@ -95,23 +101,34 @@ def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str 
     faster = walks > np.array([slowest[member.kind] for member in members])
     share = float(weights[faster].sum())
     over = f"of the evidence of the latest {rows:,} rows"
+    leader = int(np.argmax(now)) if now is not None else int(np.argmax(weights))
+    opposite = networks[leader] and bool(faster[leader]) != (share > 0.5)
+    if rows < LEAST_ROWS or max(share, 1.0 - share) < SURE or opposite:
+        return (
+            "No evidence either way on whether the relation of columns and target moves: members that walk "
+            f"have {_percent(share)} {over}"
+        )
     if share > 0.5:
         shares = walk_shares(members, np.where(faster, weights, 0.0))
         walk = max(shares, key=lambda one: shares[one])
-        only = shares[walk]
-        rest = f", and all that walk {_percent(share)}" if share - only > FEW else ""
+        most = f", {_percent(shares[walk])} by {walk:g} a row" if share - shares[walk] > FEW else ""
+        by = "" if most else f" by {walk:g} a row"
         return (
-            f"The world is moving: weights that walk by {walk:g} a row explain {_percent(only)} {over}{rest}"
+            "The relation of columns and target is moving: members that walk"
+            f"{by} have {_percent(share)} {over}{most}"
         )
     still = float(weights[(walks == 0) & networks].sum())
     if still > 0.5 * (1.0 - share):
-        doubt = f"; weights that walk explain {_percent(1.0 - still)}" if 1.0 - still > FEW else ""
-        return f"The world stands still: weights that do not walk explain {_percent(still)} {over}{doubt}"
+        doubt = f"; members that walk have {_percent(1.0 - still)}" if 1.0 - still > FEW else ""
+        return (
+            "The relation of columns and target stands still: members that do not walk have "
+            f"{_percent(still)} {over}{doubt}"
+        )
     shares = walk_shares(members, np.where(faster, 0.0, weights))
     walk = max(shares, key=lambda one: shares[one])
     return (
-        "The world hardly moves: the slowest walk that these networks have, by "
-        f"{walk:g} a row, explains {_percent(shares[walk])} {over}"
+        "The relation of columns and target hardly moves: the slowest walk that these networks have, by "
+        f"{walk:g} a row, has {_percent(shares[walk])} {over}"
     )
 
 

@@ -232,6 +232,7 @@ def open_file(
     limit: int | None = None,
     after: int = 0,
     pipe: Pipe | None = None,
+    on_rows: Callable[[Chunk], None] | None = None,
 ) -> RowSource:
     """Stream a file or standard input. Its schema is inferred from its first rows unless one is given.
 
@@ -244,6 +245,7 @@ def open_file(
         after: the line up to which rows are left out; the limit counts those after it.
         pipe: the pipe behind the path, where it is one. Its rows are read as they come, and its schema is
             inferred from fewer rows where they come slowly.
+        on_rows: a function that sees each chunk as it stands in the file, before it is read ahead.
 
     Returns:
         The rows, ready to learn from.
@@ -290,16 +292,26 @@ def open_file(
     if pipe is not None:
         pipe.prompt()
     chunks = at_most(after_line(iter(table), after), limit or 0)
+    if on_rows is not None:
+        chunks = _seen(chunks, on_rows)
     if pipe is None:
         chunks = read_ahead(chunks, encoding.encoder.prepare)
     return RowSource(
         table.name,
         chunks,
         encoding,
+        None if table.rows is None else min(max(table.rows - after, 0), limit or table.rows),
         sentences=sentences,
         sizes=sizes,
         share=lambda: None if limit else table.share(),
     )
+
+
+def _seen(chunks: Iterator[Chunk], look: Callable[[Chunk], None]) -> Iterator[Chunk]:
+    """The chunks, each of which a function sees first."""
+    for chunk in chunks:
+        look(chunk)
+        yield chunk
 
 
 def _schema(first: Sequence[Chunk], said: ColumnOptions) -> Schema:

@@ -221,11 +221,14 @@ def verdict(results: Results) -> str:
     by = f" by {abs(gain):.3f} nats a row" if abs(gain) > LEVEL else ""
     word = "error" if tally.kind.classed else "RMSE"
     loss, floor = tally.latest("loss"), tally.latest("base_loss")
-    against = (gain > LEVEL and loss > floor) or (gain < -LEVEL and loss < floor)
+    latest = tally.latest("last_loss") if results.ordered else float("nan")
+    stronger = latest < min(loss, floor)
+    against = (gain > LEVEL and (loss > floor or stronger)) or (gain < -LEVEL and loss < floor)
     mark = ", although its" if against else "; its"
+    last = f", and repeating the last value has {latest:.4g}, less than both" if stronger else ""
     return (
         f"the learner {verb} the {results.baseline_name}{by} (NLPD {ours:.3f} against {base:.3f})"
-        f"{mark} {word} is {loss:.4g} against {floor:.4g}"
+        f"{mark} {word} is {loss:.4g} against {floor:.4g}{last}"
     )
 
 

@@ -38,6 +38,7 @@ class TableSource:
         chunks: its chunks. The first with a row is read at once: a file that cannot be read fails here.
         close: the function that `close` calls.
         share: the function that `share` calls.
+        rows: how many rows it has, where that is known before they are read.
 
     Raises:
         DataError: the table has no usable row.
@@ -55,8 +56,10 @@ class TableSource:
         chunks: Iterator[Chunk],
         close: Callable[[], None] = lambda: None,
         share: Callable[[], float | None] = lambda: None,
+        rows: int | None = None,
     ) -> None:
         self.name = name
+        self.rows = rows
         self.format = format
         self._chunks = chunks
         self._close = close
@@ -182,7 +185,7 @@ def open_table(
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
             chunks, name = _parquet(source, path, stream, size), stream.name
-            return TableSource(name, kind, chunks, stream.close)
+            return TableSource(name, kind, chunks, stream.close, rows=_parquet_rows(path))
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
         pipe = source if isinstance(source, Pipe) and stream.stream is source else None
@@ -199,6 +202,17 @@ def open_table(
     except BaseException:
         stream.close()
         raise
+
+
+def _parquet_rows(path: str | None) -> int | None:
+    """The number of rows by the metadata of a file; None where it cannot be read, which its rows will say."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        return None if path is None else int(pq.read_metadata(path).num_rows)
+    except (ImportError, OSError, pa.ArrowException):
+        return None
 
 
 def _parquet(source: Source, path: str | None, stream: ByteStream, size: ChunkSize) -> Iterator[Chunk]:
