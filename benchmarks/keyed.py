@@ -27,12 +27,12 @@ import numpy as np
 from timing import medians, peak_megabytes
 
 import credo
+from credo.core.actors import Actor, hire_actors
+from credo.core.processes import begin_process
 from credo.core.types import Array
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options
 from credo.scale.batches import Batch
-from credo.scale.desks import begin_process
-from credo.scale.ray_actors import _Actor, hire_actors
 from credo.scale.shard import Plan
 from credo.scale.workers import Workers
 from credo.streams.keyed.tiling import tile_places
@@ -228,10 +228,10 @@ def _batches(rows: int, keys: int, size: int) -> list[Batch]:
 
 def _busy(post: Any) -> float:
     """The processor time of a worker so far."""
-    if isinstance(post, _Actor):
+    if isinstance(post, Actor):
         import ray
 
-        call: Any = post._actor.__ray_call__
+        call: Any = post.actor.__ray_call__
         taken: float = ray.get(call.remote(lambda desk: time.process_time()))
         return taken
     fields = Path(f"/proc/{post.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -240,10 +240,10 @@ def _busy(post: Any) -> float:
 
 def _kill(post: Any) -> None:
     """SIGKILL for the process of a worker."""
-    if isinstance(post, _Actor):
+    if isinstance(post, Actor):
         import ray
 
-        call: Any = post._actor.__ray_call__
+        call: Any = post.actor.__ray_call__
         pid: Any = ray.get(call.remote(lambda desk: os.getpid()))
     else:
         pid = post.process.pid

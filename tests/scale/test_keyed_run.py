@@ -20,8 +20,9 @@ from tests.streams.setups import bitwise
 
 import credo
 from credo.cli.main import main
+from credo.core.crews import Crew
+from credo.core.processes import Process
 from credo.scale import KeyedOptions, learn_keyed
-from credo.scale.desks import _Process
 from credo.scale.generations import Generation
 from credo.scale.shard import Plan, Shard
 from credo.scale.workers import Worker, Workers
@@ -159,7 +160,7 @@ def test_a_worker_that_is_killed_begins_again_exactly(
         apply(self, parts)
         if calls in (2, 5):
             post = self.workers[calls % 2].post
-            assert isinstance(post, _Process) and post.process.pid is not None
+            assert isinstance(post, Process) and post.process.pid is not None
             os.kill(post.process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(Workers, "apply", killing)
@@ -272,6 +273,15 @@ def test_a_slow_worker_is_sent_no_more_than_it_can_hold(tmp_path: Path) -> None:
     assert most == 4
 
 
+def test_without_ray_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    options = KeyedOptions(**{**vars(OPTIONS), "workers": 1, "ray": "local"})
+    with pytest.raises(credo.CredoError, match=r"`ray` needs the package ray: pip install -e '.\[ray\]'"):
+        learn_keyed(write(tmp_path / "t.csv", lines()), tmp_path / "run", options)
+    with pytest.raises(credo.CredoError, match=r"`ray` needs the package ray"):
+        Crew(2, ray="10.0.0.1:6379")
+
+
 @pytest.mark.slow
 def test_actors_of_ray_that_are_killed_begin_again_exactly(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -285,13 +295,18 @@ def test_actors_of_ray_that_are_killed_begin_again_exactly(
         apply(self, parts)
         if calls in (2, 5):
             post: Any = self.workers[calls % 2].post
-            ray.kill(post._actor)
+            ray.kill(post.actor)
 
     monkeypatch.setattr(Workers, "apply", killing)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     options = KeyedOptions(**{**vars(OPTIONS), "shards": 3, "workers": 2, "ray": "local"})
     try:
         learn_keyed(write(tmp_path / "t.csv", lines()), tmp_path / "run", options)
+        with Crew(2, ray="local") as crew:  # which runs functions in such actors
+            assert crew.each(lambda k: crew.call(lambda: (k, os.environ["NPROC"])), [1, 2]) == [
+                (1, "1"),
+                (2, "1"),
+            ]
     finally:
         ray.shutdown()
     assert calls == 6

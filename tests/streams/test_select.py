@@ -118,3 +118,31 @@ def test_settings_without_a_finite_evidence_lose() -> None:
 def test_impossible_selections_are_refused(choices: Any, method: Any, message: str) -> None:
     with pytest.raises(CredoError, match=message):
         credo.select(build, choices, XS, YS, method=method)
+
+
+def test_settings_in_other_processes_have_the_numbers_of_one_and_one_that_fails_is_named() -> None:
+    def check(noise: Any) -> Any:
+        if noise > 5:
+            raise RuntimeError("too noisy")
+        return noise
+
+    def learner_of(noise: Any, q: Any) -> Any:
+        model = credo.Model(lambda w, x: x @ w, credo.Normal(noise))
+        learner = credo.extended_kalman(model, dynamics=credo.RandomWalk(q))
+        return learner, learner.init(jnp.zeros(3))
+
+    def build(noise: Any, q: Any) -> Any:
+        return learner_of(jax.pure_callback(check, jax.ShapeDtypeStruct((), float), noise), q)
+
+    good = {"noise": [0.1, 0.5], "q": [1e-3, 1e-2]}
+    alone = credo.select(build, good | {"noise": [9.0, 0.1, 0.5]}, XS, YS, jobs=2)
+    assert len(alone.failed) == 2
+    assert alone.failed[0].startswith("noise=9, q=0.001: ") and "too noisy" in alone.failed[0]
+    assert [row["log_evidence"] for row in alone.table[:2]] == [-np.inf] * 2
+    together = credo.select(build, good, XS, YS, jobs=1)
+    assert alone.table[2:] == together.table and alone.best == together.best and not together.failed
+    side_by_side = credo.select(learner_of, good, XS, YS)
+    totals = [[row["log_evidence"] for row in one.table] for one in (together, side_by_side)]
+    np.testing.assert_allclose(totals[0], totals[1], rtol=1e-12)
+    with pytest.raises(CredoError, match="jobs needs method='grid'"):
+        credo.select(build, {"noise": 0.1, "q": 1e-3}, XS, YS, method="gradient", jobs=2)

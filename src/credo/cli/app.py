@@ -165,6 +165,8 @@ def reproduce(
     full: Annotated[bool, Parameter(negative="")] = False,
     seed: Annotated[int, Parameter(converter=whole_number)] = 0,
     out: Path | None = None,
+    jobs: Annotated[int | None, Parameter(converter=whole_number)] = None,
+    ray: str | None = None,
 ) -> int:
     """Run a published experiment again, beside the published numbers; lists them when none is named.
 
@@ -180,6 +182,10 @@ def reproduce(
         The seed of the data and the draws.
     out
         The folder in which a folder NAME is made; by default runs/reproduce.
+    jobs
+        Compute the parts of a long experiment in so many processes, of one thread each; the numbers stay.
+    ray
+        The address of a cluster of Ray that runs these processes, or local.
     """
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
@@ -190,7 +196,8 @@ def reproduce(
     if name is None:
         _listing("experiment", experiments.names(), "Run one with: credo reproduce NAME")
         return 0
-    result = experiments.reproduce(name, size="full" if full else "quick", seed=seed, out=out)
+    size: Literal["quick", "full"] = "full" if full else "quick"
+    result = experiments.reproduce(name, size=size, seed=seed, out=out, jobs=jobs, ray=ray)
     result.show()
     return 0
 
@@ -326,7 +333,14 @@ class Experiments(Protocol):
         ...
 
     def reproduce(
-        self, name: str, *, size: Literal["quick", "full"], seed: int, out: Path | None
+        self,
+        name: str,
+        *,
+        size: Literal["quick", "full"],
+        seed: int,
+        out: Path | None,
+        jobs: int | None,
+        ray: str | None,
     ) -> Reproduction:
         """Run an experiment and write its files."""
         ...

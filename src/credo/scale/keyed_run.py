@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from credo.core import archive
+from credo.core.actors import hire_actors
 from credo.core.errors import CredoError, DataError, FormatError, require_integer
 from credo.core.files import json_bytes, write_atomically
+from credo.core.processes import begin_process
 from credo.live.encoding import TableEncoding
 from credo.live.restoring import restore
 from credo.recipes import defaults
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, Settings
 from credo.scale.batches import Feed
-from credo.scale.desks import begin_process
 from credo.scale.generations import Generation
-from credo.scale.ray_actors import hire_actors
 from credo.scale.shard import Plan
 from credo.scale.workers import Here, Shards, Workers
 from credo.sessions import ColumnOptions

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from credo.core.errors import DataError
+from credo.core.processes import Gone, Hire
 from credo.scale.batches import Batch
-from credo.scale.desks import Gone, Hire, Request
+from credo.scale.desks import Request, ShardDesk
 from credo.scale.key_tally import KeyTally
 from credo.scale.shard import Plan, Shard
 
@@ -83,10 +85,10 @@ class Worker:
     """
 
     def __init__(self, hire: Hire, plan: Plan, numbers: Sequence[int]) -> None:
-        self.hire, self.plan, self.numbers = hire, plan, numbers
+        self.hire, self.desk = hire, functools.partial(ShardDesk, plan, numbers)
         self.kept: deque[tuple[int, Batch]] = deque()
         self.flight = self.deaths = 0
-        self.post = hire(plan, numbers)
+        self.post = hire(self.desk)
         self._again(self._open)
 
     def apply(self, number: int, batch: Batch) -> None:
@@ -152,7 +154,7 @@ class Worker:
                 f"a worker died {self.deaths} times without learning a batch between; the last time, {how}. "
                 "What was saved is whole."
             )
-        self.post = self.hire(self.plan, self.numbers)
+        self.post = self.hire(self.desk)
 
     def _send(self, request: Request) -> None:
         while self.flight >= FLIGHT:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -179,3 +182,58 @@ def test_a_portion_of_the_progress() -> None:
     run(progress=portion(lambda done, text: steps.append((done, text)), 0.5, 1.0, "part: "))
     assert steps[0] == (0.5, "part: one (1 of 3)") and steps[-1][0] == 1.0
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+
+
+def _grown(size: Any, seed: int, progress: Any, cells: Cells | None = None) -> Outcome:
+    """Two sweeps, one after the other for each of two parts, in double precision; seed 1 breaks a cell."""
+    assert cells is not None
+
+    def part(number: int) -> dict[str, Any]:
+        first = run(cells, [Setting(f"part {number}", {"power": number}, {"scale": 2.0})], progress=progress)
+        streams = {"x": first[f"part {number}"]["value"]}
+        return sweep("then", GRID[:1], build, streams, np.array(0.5), context={"part": number}, cells=cells)
+
+    def fail() -> dict[str, Any]:
+        if seed:
+            os.kill(os.getpid(), signal.SIGKILL) if seed == 2 else np.linalg.inv(np.zeros((2, 2)))
+        return {"v": np.arange(3)}
+
+    with jax.enable_x64(True):
+        arrays = {
+            f"{k} {key}": v for k, one in enumerate(cells.each(part, [2, 3])) for key, v in one["one"].items()
+        }
+    cells.each(lambda name: cells.get(name, {"seed": seed}, fail if name == "odd" else dict), ["odd", "even"])
+    return Outcome((Row("v", 1.0),), {}, {}, {}, arrays, None)  # type: ignore[arg-type]
+
+
+def test_cells_side_by_side_are_those_of_one_process(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(runner, "find", lambda name: Experiment(name, "title", "source", _grown))
+    monkeypatch.setattr(figures, "available", lambda: False)
+    one = runner.reproduce("one", out=tmp_path, progress=False)
+    two = runner.reproduce("two", out=tmp_path, progress=False, jobs=2)
+    arrays, others = (np.load(each.folder / "data.npz") for each in (one, two))
+    assert len(arrays.files) == 4 and arrays["0 value"].dtype == np.float64
+    for name in arrays.files:
+        np.testing.assert_array_equal(arrays[name], others[name])
+    cells = [{path.name for path in (each.folder / "cells").iterdir()} for each in (one, two)]
+    assert cells[0] == cells[1]
+    again = runner.reproduce("two", out=tmp_path, progress=False, jobs=2)
+    assert any(f"{len(cells[0])} of {len(cells[0])} parts" in message for message in again.messages)
+    for seed, why in ((1, "odd: LinAlgError: Singular matrix"), (2, "odd: its process ended 2 times")):
+        with pytest.raises(CredoError, match=rf"1 parts of two failed: {why}.*are kept in"):
+            runner.reproduce("two", out=tmp_path, progress=False, jobs=2, seed=seed)
+        kept = {path.name for path in (two.folder / "cells").iterdir()} - cells[0]
+        assert len(kept) == seed and all(name.startswith("even") for name in kept)
+    with pytest.raises(CredoError, match=r"1 parts of one failed: odd: LinAlgError"):
+        runner.reproduce("one", out=tmp_path, progress=False, seed=1)
+    with pytest.raises(CredoError, match="ray needs `jobs`"):
+        runner.reproduce("one", out=tmp_path, progress=False, ray="local")
+
+
+def test_an_experiment_of_one_piece_says_that_jobs_changed_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    outcome = Outcome((Row("v", 1.0),), {}, {}, {}, {}, None)  # type: ignore[arg-type]
+    single = Experiment("one", "title", "source", lambda *arguments, **options: outcome)
+    monkeypatch.setattr(runner, "find", lambda name: single)
+    monkeypatch.setattr(figures, "available", lambda: False)
+    result = runner.reproduce("one", out=tmp_path, progress=False, jobs=2)
+    assert "one piece" in result.messages[0]

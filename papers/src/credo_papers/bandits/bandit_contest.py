@@ -102,9 +102,13 @@ def contest(plan: Contest, seed: int, progress: Progress, cells: Cells | None) -
     series: Arrays = {"step": places + 1}
     arrays: Arrays = {}
     rows, seconds = [], {}
-    for number, (world, player) in enumerate(pairs):
+
+    def play_all(number: int) -> Arrays:
+        world, player = pairs[number]
         progress(number / len(pairs), f"{world}: {player.label}")
-        runs = _runs(plan, world, player, seed, cells)
+        return _runs(plan, world, player, seed, cells)
+
+    for (world, player), runs in zip(pairs, cells.each(play_all, range(len(pairs))), strict=True):
         name = f"{world}: {player.label}"
         totals = runs["regret"][:, -1] if plan.by_regret else runs["total"]
         arrays[f"total {name}"], arrays[f"regret {name}"] = runs["total"], runs["regret"]
@@ -151,9 +155,9 @@ def spread(totals: np.ndarray, by_regret: bool = False) -> str:
 
 def _runs(plan: Contest, world: str, player: Contestant, seed: int, cells: Cells) -> Arrays:
     """The totals and regrets of all runs, in cells of a few runs."""
-    batches = []
-    for batch, start in enumerate(range(0, plan.seeds, BATCH)):
-        count = min(BATCH, plan.seeds - start)
+
+    def play_batch(batch: int) -> Arrays:
+        count = min(BATCH, plan.seeds - batch * BATCH)
         settings = {
             "world": world,
             "agent": player.label,
@@ -163,8 +167,10 @@ def _runs(plan: Contest, world: str, player: Contestant, seed: int, cells: Cells
             "seed": seed,
             "version": VERSION,
         }
-        compute = functools.partial(_batch, plan, world, player, _key(seed, batch), count)
-        batches.append(cells.get(f"{world} {player.label} {batch}", settings, compute))
+        compute = functools.partial(_batch, plan, world, player, (seed, batch), count)
+        return cells.get(f"{world} {player.label} {batch}", settings, compute)
+
+    batches = cells.each(play_batch, range(-(-plan.seeds // BATCH)))
     joined = {name: np.concatenate([one[name] for one in batches]) for name in ("total", "regret")}
     return {**joined, "seconds": np.sum([one["seconds"] for one in batches])}
 
@@ -173,7 +179,8 @@ def _key(seed: int, batch: int) -> Array:
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), SCORED), batch)
 
 
-def _batch(plan: Contest, world: str, player: Contestant, key: Array, count: int) -> Arrays:
+def _batch(plan: Contest, world: str, player: Contestant, folds: tuple[int, int], count: int) -> Arrays:
+    key = _key(*folds)
     environment = plan.worlds[world]
     inputs = jax.eval_shape(lambda: environment.context(environment.start(0))).x.shape[-1]
     agent, params, var, options = player.build(environment.arms, inputs)

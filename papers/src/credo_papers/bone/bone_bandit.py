@@ -58,21 +58,24 @@ class _Trial:
             "program": str(method.program),
             "values": dict(method.grid[index]),
         }
-        return self.cells.get(name, settings, functools.partial(self._play, method, index, purpose))
+        compute = functools.partial(_play, method, index, worlds, self.seed, purpose)
+        return self.cells.get(name, settings, compute)
 
-    def _play(self, method: Method, index: int, purpose: int) -> Arrays:
-        values, worlds = method.grid[index], self.worlds[purpose]
-        agent = agent_of(method.program, values)
-        params, var = prior_of(method.program, values)
-        pseudo, realised = [], []
-        for number, (chance, reward) in enumerate(zip(worlds.chance, worlds.reward, strict=True)):
-            world = KnownRewards(None, reward, shuffle=False)
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), purpose), number)
-            report = play(agent, world, seeds=1, key=key, params=params, var=var)
-            pulled = np.take_along_axis(chance, report.arms[0][:, None], axis=1)[:, 0]
-            pseudo.append((chance.max(axis=1) - pulled).reshape(50, -1).sum(axis=1))
-            realised.append(report.regrets[0].reshape(50, -1).sum(axis=1))
-        return {"pseudo": np.stack(pseudo), "realised": np.stack(realised)}
+
+def _play(method: Method, index: int, worlds: Worlds, seed: int, purpose: int) -> Arrays:
+    """The regrets of a point of a grid."""
+    values = method.grid[index]
+    agent = agent_of(method.program, values)
+    params, var = prior_of(method.program, values)
+    pseudo, realised = [], []
+    for number, (chance, reward) in enumerate(zip(worlds.chance, worlds.reward, strict=True)):
+        world = KnownRewards(None, reward, shuffle=False)
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), purpose), number)
+        report = play(agent, world, seeds=1, key=key, params=params, var=var)
+        pulled = np.take_along_axis(chance, report.arms[0][:, None], axis=1)[:, 0]
+        pseudo.append((chance.max(axis=1) - pulled).reshape(50, -1).sum(axis=1))
+        realised.append(report.regrets[0].reshape(50, -1).sum(axis=1))
+    return {"pseudo": np.stack(pseudo), "realised": np.stack(realised)}
 
 
 @dataclass(frozen=True)
@@ -99,15 +102,18 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     }
     trial = _Trial(worlds, seed, Cells() if cells is None else cells)
     methods = [method for method in METHODS if size == "full" or method.quick]
-    scores = []
-    for number, method in enumerate(methods):
+
+    def judge(number: int) -> _Score:
+        method = methods[number]
         part = portion(progress, number / len(methods), (number + 1) / len(methods))
-        costs = [
-            float(trial(method, index, TUNING, part)["pseudo"].sum(axis=1).mean())
-            for index in range(len(method.grid))
-        ]
+        tuned = trial.cells.each(
+            lambda index: trial(method, index, TUNING, part)["pseudo"], range(len(method.grid))
+        )
+        costs = [float(pseudo.sum(axis=1).mean()) for pseudo in tuned]
         index = int(np.argmin(costs))
-        scores.append(_Score(method, index, costs, trial(method, index, SCORED, part)))
+        return _Score(method, index, costs, trial(method, index, SCORED, part))
+
+    scores = trial.cells.each(judge, range(len(methods)))
     series: Arrays = {"step": np.arange(1, 51) * (steps // 50)}
     arrays: Arrays = {}
     for score in scores:

@@ -119,12 +119,18 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     table.add_guess("the present value", x[:, 0])
     table.add_guess("the same half hour yesterday", yesterday)
     methods = [method for method in METHODS if size == "full" or method.quick]
-    for number, method in enumerate(methods):
+    kept = Cells() if cells is None else cells
+
+    def judge(number: int) -> tuple[Method, list[float], int, np.ndarray]:
+        method = methods[number]
         part = portion(progress, number / len(methods), (number + 1) / len(methods))
-        results = [forecast(method, index, TUNING, part) for index in range(len(method.grid))]
+        results = kept.each(lambda index: forecast(method, index, TUNING, part), range(len(method.grid)))
         losses = [costs(result, streams[TUNING])["mae"] for result in results]
         index = int(np.argmin(losses))
-        table.add_method(method, losses, index, forecast(method, index, SCORED, part)["mean"])
+        return method, losses, index, forecast(method, index, SCORED, part)["mean"]
+
+    for one in kept.each(judge, range(len(methods))):
+        table.add_method(*one)
     for peer in PEERS if size == "full" else []:
         if peer.available():
             table.add_peer(peer)

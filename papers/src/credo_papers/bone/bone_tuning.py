@@ -149,14 +149,17 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
     trial = _Trial(plan, seed, tuning_count, cells)
     methods: list[Method | Peer] = [*plan.methods, *(peer for peer in plan.peers if peer.available())]
     methods = [method for method in methods if size == "full" or method.quick]
-    outcomes: list[TuningResult] = []
-    for number, method in enumerate(methods):
+
+    def judge(number: int) -> TuningResult:
+        method = methods[number]
         part = portion(progress, number / len(methods), (number + 1) / len(methods))
         part(0.0, method.label)
         peer = isinstance(method, Peer)
         losses = []
         if not peer or len(method.grid) > 1:
-            results = [trial(method, index, TUNING, tuning, part) for index in range(len(method.grid))]
+            results = cells.each(
+                lambda index: trial(method, index, TUNING, tuning, part), range(len(method.grid))
+            )
             losses = [costs(result, tuning) for result in results]
         criteria = {plan.main: "error" if plan.binary else "mae"} if peer else plan.criteria
         choice = {
@@ -164,7 +167,9 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
             for name, by in criteria.items()
         }
         most = method.most if isinstance(method, Peer) else scored_count
-        first = jax.tree.map(lambda leaf, most=most: leaf[:most], streams)
-        best = {index: trial(method, index, SCORED, first, part) for index in set(choice.values())}
-        outcomes.append(TuningResult(method, losses, choice, best))
-    return outcomes
+        first = jax.tree.map(lambda leaf: leaf[:most], streams)
+        chosen = sorted(set(choice.values()))
+        scored = cells.each(lambda index: trial(method, index, SCORED, first, part), chosen)
+        return TuningResult(method, losses, choice, dict(zip(chosen, scored, strict=True)))
+
+    return cells.each(judge, range(len(methods)))

@@ -113,12 +113,17 @@ def run_task(task: Task, size: Size, seed: int, progress: Progress, cells: Cells
     streams = make_streams(task, seed, plan.streams, 0, plan.length)
     others = make_streams(task, seed, plan.tuning_streams, 1000, plan.length)
     context: dict[str, Json] = {"task": task, "seed": seed, "length": plan.length, "version": VERSION}
-    scores: dict[str, _Score] = {}
+    cells = Cells() if cells is None else cells
     with jax.enable_x64(True):
         judge, tuning_judge = Judge.of(task, streams, times), Judge.of(task, others, times)
-        for k, cell in enumerate(plan.cells):
-            part = portion(progress, k / len(plan.cells), (k + 1) / len(plan.cells), f"{_name(cell)}: ")
-            scores[_name(cell)] = _score(cell, judge, tuning_judge, context, cells, part)
+
+        def judge_cell(k: int) -> _Score:
+            name = _name(plan.cells[k])
+            part = portion(progress, k / len(plan.cells), (k + 1) / len(plan.cells), f"{name}: ")
+            return _score(plan.cells[k], judge, tuning_judge, context, cells, part)
+
+        found = cells.each(judge_cell, range(len(plan.cells)))
+    scores = {_name(cell): one for cell, one in zip(plan.cells, found, strict=True)}
     series = {"t": np.array(times)}
     for name, score in scores.items():
         series[name] = score.divergence.mean(axis=0)
@@ -145,7 +150,7 @@ def _name(cell: Cell) -> str:
 
 
 def _score(
-    cell: Cell, judge: Judge, tuning: Judge, context: dict[str, Json], cells: Cells | None, progress: Progress
+    cell: Cell, judge: Judge, tuning: Judge, context: dict[str, Json], cells: Cells, progress: Progress
 ) -> _Score:
     """Tune the learning rate of a cell on some streams, and score the cell on others."""
     program: ExactProgram = {"cell": cell, "task": judge.task, "times": judge.times}

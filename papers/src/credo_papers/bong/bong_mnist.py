@@ -177,27 +177,35 @@ def run_plan(plan: Plan, seed: int, progress: Progress, cells: Cells | None = No
     choices: dict[str, Values] = {}
     seconds: dict[str, float] = {}
     log: list[dict[str, Json]] = []
-    for i, cell in enumerate(plan.cells):
+
+    def judge(i: int) -> tuple[Values, list[dict[str, Json]], dict[str, Arrays]]:
+        cell = plan.cells[i]
         part = portion(progress, i / len(plan.cells), (i + 1) / len(plan.cells))
-        choices[cell.name], trials = tune(plan, cell, digits, seed, context, cells, portion(part, 0.0, 0.5))
-        log += trials
+        choice, trials = tune(plan, cell, digits, seed, context, cells, portion(part, 0.0, 0.5))
         streams = make_streams(digits, seed, SCORED, plan.of(cell, "seeds"), plan.of(cell, "steps"))
         program = make_program(plan, cell, plan.marks_of(cell), plan.draws)
-        setting = Setting(cell.name, program, choices[cell.name])
-        results |= sweep(
+        result = sweep(
             NAME,
-            [setting],
+            [Setting(cell.name, program, choice)],
             build,
             streams,
             digits["test"],
             context={**context, "purpose": "scored"},
             chunk=plan.chunk,
             cells=cells,
-            progress=portion(part, 0.5, 0.95, "scoring "),
+            progress=portion(part, 0.5, 1.0, "scoring "),
         )
-        if plan.timed:
-            part(0.95, f"timing {cell.name}")
-            seconds[cell.name] = _seconds(cell, setting, streams, context, cells)
+        return choice, trials, result
+
+    for cell, (choice, trials, result) in zip(
+        plan.cells, cells.each(judge, range(len(plan.cells))), strict=True
+    ):
+        choices[cell.name] = choice
+        log += trials
+        results |= result
+    for cell in plan.cells if plan.timed else ():
+        progress(1.0, f"timing {cell.name}")
+        seconds[cell.name] = _seconds(plan, cell, choices[cell.name], digits, seed, context, cells)
     methods = (*AT_MARKS, *AT_END) if plan.draws else AT_MARKS
     scores: Scores = {
         name: {method: numbers(each, method) for method in methods} for name, each in results.items()
@@ -214,15 +222,19 @@ def run_plan(plan: Plan, seed: int, progress: Progress, cells: Cells | None = No
 
 
 def _seconds(
+    plan: Plan,
     cell: GridCell,
-    setting: Setting[MnistProgram],
-    streams: Streams,
+    values: Values,
+    digits: Digits,
+    seed: int,
     context: Mapping[str, Json],
     cells: Cells,
 ) -> float:
     """Seconds for 2,000 steps of one stream, compilation included, extrapolated from twenty steps."""
+    setting = Setting(cell.name, make_program(plan, cell, plan.marks_of(cell), plan.draws), values)
 
     def compute() -> Arrays:
+        streams = make_streams(digits, seed, SCORED, plan.of(cell, "seeds"), plan.of(cell, "steps"))
         run_steps = stopwatch(setting.program, TIMED_STEPS)
         stream = jax.tree.map(lambda leaf: leaf[0], streams)
         times = []
@@ -233,9 +245,8 @@ def _seconds(
         again = min(times[1:])
         return {"seconds": np.array(times[0] - again + again / TIMED_STEPS * 2000)}
 
-    values = dict(setting.values)
-    description = {"given": dict(context), "program": dict(setting.program), "values": values}
-    return float(cells.get(f"{NAME}-seconds-{cell.name}", description, compute)["seconds"])
+    description = {"given": dict(context), "program": dict(setting.program), "values": dict(values)}
+    return float(cells.get(f"{NAME}-seconds-{cell.name}", description, compute, here=True)["seconds"])
 
 
 def _settings(

@@ -60,7 +60,7 @@ class _Trial:
     scoring: Orders
     times: list[int]
     context: Mapping[str, Json]
-    cells: Cells | None
+    cells: Cells
 
     def score(self, name: str, progress: Progress) -> _Score:
         """Tune a learner on some orders, and score it on others."""
@@ -112,12 +112,14 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "source": data.source,
         "version": VERSION,
     }
+    cells = Cells() if cells is None else cells
     trial = _Trial(data, tuning, scoring, times, context, cells)
     names = list(plan.learners)
-    scores = {
-        name: trial.score(name, portion(progress, k / len(names), (k + 1) / len(names), f"{name}: "))
-        for k, name in enumerate(names)
-    }
+
+    def judge(k: int) -> _Score:
+        return trial.score(names[k], portion(progress, k / len(names), (k + 1) / len(names), f"{names[k]}: "))
+
+    scores = dict(zip(names, cells.each(judge, range(len(names))), strict=True))
     series = {"t": np.array([0, *times])}
     for name, score in scores.items():
         series[name] = score.nlpd.mean(axis=0)

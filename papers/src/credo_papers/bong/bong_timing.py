@@ -77,7 +77,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         cell = points[0].cell
         progress(k / len(plan), f"{cell} against {axis}")
         description = {"points": [asdict(point) for point in points], "seed": seed, "budget": budget}
-        times = cells.get(f"{cell} {axis}", description, functools.partial(measure, points, budget))
+        times = cells.get(
+            f"{cell} {axis}", description, functools.partial(measure, points, budget), here=True
+        )
         rounds, counts = times["seconds"], times["operations"]
         least = rounds.min(axis=0)
         sizes = [getattr(point, axis) for point in points]

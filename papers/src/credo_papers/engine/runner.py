@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
+import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from credo.core.errors import DataError, require_choice, require_integer
+from credo.core.crews import Crew
+from credo.core.errors import CredoError, DataError, require_choice, require_integer
 from credo.core.files import versions, write_atomically
 from credo.plots import figures
-from credo_papers.engine.cell_folder import Cells
-from credo_papers.engine.experiment import Outcome, Size
+from credo_papers.engine.cell_folder import Cells, CellsFailed
+from credo_papers.engine.experiment import Experiment, Outcome, Size
+from credo_papers.engine.portions import Progress
 from credo_papers.engine.printing import bar
 from credo_papers.engine.registry import find
 from credo_papers.engine.reproduction import Result
@@ -32,6 +36,8 @@ def reproduce(
     seed: int = 0,
     out: Path | str | None = None,
     progress: bool = True,
+    jobs: int | None = None,
+    ray: str | None = None,
 ) -> Result:
     """Run an experiment; write its numbers, the data behind the figure, and the figure.
 
@@ -41,6 +47,11 @@ def reproduce(
         seed: at least 0. The same seed gives the same numbers; other seeds give fresh data.
         out: the folder in which the folder NAME is made; None means `runs/reproduce`.
         progress: whether to show a bar on standard error, where that is a terminal.
+        jobs: in how many worker processes, with one thread of XLA each, the pieces of a long experiment are
+            computed side by side; None computes them in this process, one by one. The arrays are those of
+            one process with one thread, bit by bit. What measures times stays in this process.
+        ray: the address of a cluster of Ray whose actors the workers are, "local" for one in this machine;
+            None for processes of this machine.
 
     Returns:
         The table, and where the files lie: `results.json`, `data.csv`, `data.npz`, NAME`.png` and, for the
@@ -49,7 +60,8 @@ def reproduce(
         from there when it runs again.
 
     Raises:
-        CredoError: there is no experiment, size or seed of this name or number.
+        CredoError: there is no experiment, size or seed of this name or number; `ray` has no `jobs`; or
+            pieces failed, which the sentence names, while the others were computed and kept.
         DataError: the folder cannot be written to; this is checked before anything is computed.
 
     Example:
@@ -60,16 +72,20 @@ def reproduce(
     experiment = find(name)
     require_choice("size", size, ["quick", "full"])
     require_integer("seed", seed, 0)
+    if ray is not None and jobs is None:
+        raise CredoError("ray needs `jobs`, the number of actors.", field="ray")
     folder = (FOLDER if out is None else Path(out)) / name
     _require_writable(folder)
-    cells = Cells(folder / "cells")
     start = time.perf_counter()
-    with bar(name, progress) as report:
-        outcome = experiment.run(size, seed, report, cells)
+    with bar(name, progress) as report, _crew(jobs, ray) as crew:
+        cells = Cells(folder / "cells", crew)
+        outcome = _run(experiment, size, seed, report, cells)
         seconds = time.perf_counter() - start + cells.reused_seconds
         report(1.0, "writing")
         files = {"data.csv": _csv(outcome), "data.npz": _npz(outcome)}
         messages = [cells.message] if cells.message else []
+        if crew is not None and not cells.computed + cells.reused:
+            messages.append("This experiment is one piece, which this process computed alone.")
         if figures.available():
             with figures.style():
                 files[f"{name}.png"] = figures.png(outcome.figure())
@@ -97,6 +113,31 @@ def reproduce(
         for file, data in files.items():
             write_atomically(folder / file, data)
     return result
+
+
+def _crew(jobs: int | None, ray: str | None) -> AbstractContextManager[Crew | None]:
+    return nullcontext() if jobs is None else Crew(jobs, ray)
+
+
+def _run(experiment: Experiment, size: Size, seed: int, report: Progress, cells: Cells) -> Outcome:
+    """The outcome, or a sentence about the pieces that failed."""
+    furthest, moving = 0.0, threading.Lock()
+
+    def forward(share: float, text: str) -> None:
+        nonlocal furthest
+        with moving:  # pieces that are computed side by side report out of order
+            furthest = max(furthest, share)
+            report(furthest, text)
+
+    try:
+        return experiment.run(size, seed, report if cells.crew is None else forward, cells)
+    except CellsFailed as error:
+        shown = "; ".join(error.failed[:5]) + (" and others" if len(error.failed) > 5 else "")
+        raise CredoError(
+            f"{len(error.failed)} parts of {experiment.name} failed: {shown}. "
+            f"{cells.computed + cells.reused} parts are kept in {cells.folder}, and running it again goes on "
+            "from there."
+        ) from error
 
 
 def _require_writable(folder: Path) -> None:

@@ -4,8 +4,8 @@
 
 `build(program)` makes a function of one stream, `one(values, stream, shared) -> {name: array}`. It is vmapped
 over the streams and compiled once for all settings that share their `program`. At most `chunk` streams run
-side by side, so memory is bounded. Each piece, a setting times a chunk of streams, is a cell that is kept
-once it is done.
+in one call, so memory is bounded. Each piece, a setting times a chunk of streams, is a cell that is kept
+once it is done; with a crew, pieces are computed side by side.
 """
 
 from __future__ import annotations
@@ -110,32 +110,37 @@ def sweep(
     count = _count(streams)
     width = math.ceil(count / math.ceil(count / chunk))
     pieces = math.ceil(count / width)
-    results: dict[str, Arrays] = {}
-    for i, setting in enumerate(settings):
-        parts = []
-        for k in range(pieces):
-            progress((i * pieces + k) / (len(settings) * pieces), _label(setting.name, k, pieces))
-            first, last = k * width, min((k + 1) * width, count)
-            description = {
-                "given": dict(context),
-                "program": dict(setting.program),
-                "values": dict(setting.values),
-                "seeds": [first, last, count],
-            }
-            rows = np.minimum(np.arange(first, first + width), count - 1)
-            compute = functools.partial(_piece, setting, build, streams, shared, rows, last - first)
-            parts.append(cells.get(f"{experiment}-{setting.name}", description, compute))
-        results[setting.name] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+    def piece(number: int) -> Arrays:
+        i, k = divmod(number, pieces)
+        setting = settings[i]
+        progress(number / (len(settings) * pieces), _label(setting.name, k, pieces))
+        first, last = k * width, min((k + 1) * width, count)
+        description = {
+            "given": dict(context),
+            "program": dict(setting.program),
+            "values": dict(setting.values),
+            "seeds": [first, last, count],
+        }
+        rows = np.minimum(np.arange(first, first + width), count - 1)
+        chunk = jax.tree.map(lambda leaf: leaf[rows], streams)
+        compute = functools.partial(_piece, setting, build, chunk, shared, last - first)
+        return cells.get(f"{experiment}-{setting.name}", description, compute)
+
+    done = cells.each(piece, range(len(settings) * pieces))
     progress(1.0, "done")
-    return results
+    return {
+        setting.name: {
+            key: np.concatenate([part[key] for part in done[i * pieces : (i + 1) * pieces]])
+            for key in done[i * pieces]
+        }
+        for i, setting in enumerate(settings)
+    }
 
 
-def _piece(
-    setting: Setting[P], build: Build[P, S, C], streams: S, shared: C, rows: np.ndarray, count: int
-) -> Arrays:
-    """The arrays of a setting for the first `count` of the streams `rows`."""
+def _piece(setting: Setting[P], build: Build[P, S, C], chunk: S, shared: C, count: int) -> Arrays:
+    """The arrays of a setting for the first `count` of a chunk of streams."""
     program = _compiled(build, json.dumps(dict(setting.program), sort_keys=True))
-    chunk = jax.tree.map(lambda leaf: leaf[rows], streams)
     values = {key: jnp.asarray(value, float) for key, value in setting.values.items()}
     return {key: np.asarray(leaf)[:count] for key, leaf in program(values, chunk, shared).items()}
 

@@ -86,10 +86,13 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     """Every learner on every data set of the size, division by division."""
     plan = PLANS[size]
     sets = plan.sets
-    results: dict[str, Arrays] = {}
-    for i, name in enumerate(sets):
-        part = portion(progress, i / len(sets), (i + 1) / len(sets))
-        results |= run_set(name, plan, seed, cells, part)
+    cells = Cells() if cells is None else cells
+
+    def each_set(i: int) -> dict[str, Arrays]:
+        return run_set(sets[i], plan, seed, cells, portion(progress, i / len(sets), (i + 1) / len(sets)))
+
+    found = cells.each(each_set, range(len(sets)))
+    results = {name: arrays for part in found for name, arrays in part.items()}
     rows = [row for name in sets for row in _rows(name, results)]
     labels = [label for label in LEARNERS if label in plan.learners]
     table = np.array([[mean_se(results[f"{s} {label}"]["rmse"]) for label in labels] for s in sets])

@@ -98,23 +98,28 @@ def train_methods(
     builds: dict[str, Build] = {}
     seconds: dict[str, float] = {}
     training: dict[str, Json] = {}
-    for number, (method, steps) in enumerate(flows.steps.items()):
-        progress(number / len(flows.steps), f"training {method}, {name}")
+    methods = list(flows.steps.items())
+
+    def trained(number: int) -> tuple[dict[str, Json], float, Build]:
+        method, steps = methods[number]
+        progress(number / len(methods), f"training {method}, {name}")
         settings: dict[str, Json] = {"method": method, "steps": steps, "seed": seed, "version": VERSION}
         settings["operator"] = dict(flows.operator)
         settings["plan"] = repr(flows.plan)
-        training[method] = settings
         blank, compute, build = _maker(method)(method, problem, flows, steps, seed)
 
-        def leaves(compute: Callable[[], PyTree] = compute) -> Arrays:
+        def leaves() -> Arrays:
             begin = time.process_time()
             arrays = {str(k): np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(compute()))}
             return arrays | {"seconds": np.asarray(time.process_time() - begin)}
 
         stored = cells.get(f"{name}-trained-{method}", settings, leaves)
-        seconds[method] = float(stored.pop("seconds"))
+        taken = float(stored.pop("seconds"))
         values = [jnp.asarray(stored[str(k)]) for k in range(len(stored))]
-        builds[method] = build(jax.tree.unflatten(jax.tree.structure(blank), values))
+        return settings, taken, build(jax.tree.unflatten(jax.tree.structure(blank), values))
+
+    for (method, _), found in zip(methods, cells.each(trained, range(len(methods))), strict=True):
+        training[method], seconds[method], builds[method] = found
     return replace(problem, trained=builds, training=training), seconds
 
 

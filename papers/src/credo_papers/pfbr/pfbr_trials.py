@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -73,13 +74,10 @@ class Trial:
             timed: whether to measure the seconds of an update.
         """
         cells = Cells() if cells is None else cells
-        results = {}
-        for number, method in enumerate(methods):
+
+        def score(number: int) -> Arrays:
+            method = methods[number]
             progress(number / len(methods), f"{method.name}, {self.name}")
-
-            def compute(method: Method = method) -> Arrays:
-                return self._score(method, count, timed)
-
             settings: dict[str, Json] = {
                 **self.context,
                 "method": method.name,
@@ -91,8 +89,11 @@ class Trial:
             }
             if method.name in self.problem.training:
                 settings["training"] = self.problem.training[method.name]
-            results[method.name] = cells.get(f"{self.name}-{method.name}", settings, compute)
-        return results
+            compute = functools.partial(self._score, method, count, timed)
+            return cells.get(f"{self.name}-{method.name}", settings, compute, here=timed)
+
+        found = cells.each(score, range(len(methods)))
+        return {method.name: scores for method, scores in zip(methods, found, strict=True)}
 
     def _size(self, method: Method) -> int:
         """How many sequences a method goes through."""

@@ -1,0 +1,95 @@
+"""Processes that answer requests in turn, as actors of a cluster of Ray."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from credo.core.errors import CredoError, DataError
+from credo.core.extensions import extra
+from credo.core.processes import Answer, Desk, Gone, Hire
+
+__all__ = ["Actor", "hire_actors", "join_cluster"]
+
+
+class Actor:
+    """An actor of Ray with a desk. Ray does not begin it again: its successor is begun where there is room.
+
+    Arguments:
+        desk: gives the desk in the actor.
+        environment: variables of the environment that the actor has beside those of its machine.
+    """
+
+    def __init__(self, desk: Callable[[], Desk], environment: Mapping[str, str] | None = None) -> None:
+        import ray
+
+        self._ray: Any = ray
+        begin: Any = ray.remote
+        self.actor: Any = begin(
+            num_cpus=0,
+            scheduling_strategy="SPREAD",
+            max_restarts=0,
+            max_task_retries=0,
+            runtime_env={"env_vars": dict(environment)} if environment else None,
+        )(_ActorDesk).remote(desk)
+        self._asked: deque[Any] = deque()
+
+    def send(self, request: Any) -> None:
+        """Send a request."""
+        with self._noticing():
+            self._asked.append(self.actor.answer.remote(request))
+
+    def receive(self) -> Answer:
+        """The next answer."""
+        with self._noticing():
+            answer: Answer = self._ray.get(self._asked.popleft())
+            return answer
+
+    def end(self) -> str:
+        """End the actor, which has nothing to lose that was not saved."""
+        with contextlib.suppress(Exception):
+            self._ray.kill(self.actor)
+        return "its actor was gone"
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        errors = self._ray.exceptions
+        try:
+            yield
+        except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError) as error:
+            raise Gone from error
+
+
+def hire_actors(address: str) -> Hire:
+    """What begins actors in the cluster of Ray at an address, "local" for one in this machine."""
+    join_cluster(address)
+    return Actor
+
+
+def join_cluster(address: str) -> None:
+    """Let this process be one of a cluster of Ray, "local" for one in this machine."""
+    try:
+        import ray
+    except ImportError:
+        raise CredoError(f"`ray` needs the package ray: {extra('ray')}.", field="ray") from None
+    if not ray.is_initialized():
+        try:
+            where = None if address == "local" else address
+            ray.init(where, log_to_driver=False, configure_logging=False, include_dashboard=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise DataError(
+                f"no cluster of Ray answers at {address}: {str(error).splitlines()[0]}."
+            ) from None
+
+
+class _ActorDesk:
+    """The desk of an actor."""
+
+    def __init__(self, desk: Callable[[], Desk]) -> None:
+        self.desk = desk()
+
+    def answer(self, request: Any) -> Answer:
+        """Do what is asked."""
+        return self.desk.answer(request)
