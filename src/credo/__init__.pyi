@@ -125,8 +125,10 @@ from credo.learners import ogd as ogd
 from credo.learners import replay as replay
 from credo.learners import rvga as rvga
 from credo.learners import sgd as sgd
+from credo.learners import shard as shard
 from credo.learners import slang as slang
 from credo.learners import subspace_ekf as subspace_ekf
+from credo.learners import unshard as unshard
 from credo.learners import vd_ekf as vd_ekf
 from credo.learners import vogn as vogn
 from credo.learners import von as von

@@ -56,6 +56,7 @@ from credo.learners.methods import (
 from credo.learners.neighbours import NearestNeighbours
 from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule, Measure, Rule, Schedule, Step
+from credo.learners.sharding import shard, unshard
 
 __all__ = [
     "BBBRule",
@@ -106,8 +107,10 @@ __all__ = [
     "replay",
     "rvga",
     "sgd",
+    "shard",
     "slang",
     "subspace_ekf",
+    "unshard",
     "vd_ekf",
     "vogn",
     "von",
