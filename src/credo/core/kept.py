@@ -258,9 +258,9 @@ class Kept:
             return self._compiled(*arguments)
         static = tuple(arguments[place] for place in self._static)
         known = (static, structure, kinds, option("jax_enable_x64"))
-        if known not in self._programs:
-            self._programs[known] = self._find(static, dynamic)
-        found = self._programs[known]
+        found = self._programs.get(known)
+        if found is None and known not in self._programs:
+            found = self._programs[known] = self._find(static, dynamic)
         return self._compiled(*arguments) if found is None else found(*dynamic)
 
     def cache_size(self) -> int:
@@ -289,12 +289,17 @@ class Kept:
         return _obtain(place, lambda: (bound, None), tuple(dynamic), self._donate, self._once)[0]
 
 
+_NUMPY = (np.ndarray, np.generic)
+
+
 def _kind(leaf: Any) -> object:
     """What a program depends on in an array; None for what is none, or would be converted."""
     if isinstance(leaf, Tracer):
         return None
     if isinstance(leaf, jax.Array):
         return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
-    if isinstance(leaf, np.ndarray | np.generic):
-        return (leaf.shape, leaf.dtype) if jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype else None
+    if isinstance(leaf, _NUMPY):
+        kind = leaf.dtype
+        same = kind.char in "fiI?" or jax.dtypes.canonicalize_dtype(kind) == kind
+        return (leaf.shape, kind) if same else None
     return None

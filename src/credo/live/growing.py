@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 
@@ -42,7 +41,11 @@ class GrowingEncoder:
 
     def copy(self) -> GrowingEncoder:
         """An encoder that goes on from here, of which this one sees nothing."""
-        return copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    __copy__ = copy
 
     def become(self, schema: Schema) -> None:
         """Go on with another schema, whose columns are these and perhaps more."""
@@ -68,7 +71,7 @@ class GrowingEncoder:
     def go_on(self, after: EncoderState) -> None:
         """Go on with the running statistics after some rows, and say which columns came in other units."""
         begun = after.moments.begun_again(self.state.moments)
-        for place in np.flatnonzero(begun).tolist():
+        for place in np.flatnonzero(begun).tolist() if begun.any() else ():
             self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
         self.state = after
 

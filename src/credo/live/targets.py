@@ -15,7 +15,7 @@ from credo.recipes.defaults import OUTLIERS
 from credo.tables import ScaledTarget, TargetScaler
 from credo.tables.tasks import TargetKind
 
-__all__ = ["SCALER", "WARMUP", "beside_baseline", "count_baseline", "standardise", "trust", "with_outliers"]
+__all__ = ["SCALER", "WARMUP", "beside_baseline", "count_baseline", "own_log_prob", "standardise", "trust"]
 
 WARMUP = 10
 """How many targets say in which units the others are."""
@@ -37,14 +37,14 @@ def trust(targets: np.ndarray) -> np.ndarray:
     return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
-def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
-    """Scores in own units: mean' = location + scale * mean, sd' = scale * sd, log p' = log p - log(scale)."""
+def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray, log_prob: np.ndarray) -> Scores:
+    """Scores in own units, of which log p is known: mean' = location + scale * mean, sd' = scale * sd."""
     shift = np.log(scale)
     return dataclasses.replace(
         scores,
         mean=location + scale * np.asarray(scores.mean, float),
         sd=scale * np.asarray(scores.sd, float),
-        log_prob=np.asarray(scores.log_prob, float) - shift,
+        log_prob=log_prob,
         others={name: np.asarray(value, float) - shift for name, value in scores.others.items()},
         compared={
             name: np.stack([location + scale * moments[:, 0], scale * moments[:, 1]], axis=1)
@@ -62,20 +62,42 @@ def _number_baseline(
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 
 
-def with_outliers(scores: Scores, targets: np.ndarray) -> Scores:
-    """Scores as if one target in a thousand were an outlier, as in `Contaminated`, which bounds them."""
-    other = np.log(OUTLIERS) - np.log1p((targets.astype(float) / WIDTH) ** 2) - np.log(np.pi * WIDTH)
+_OTHER, _OWN, _WIDE = np.log(OUTLIERS), np.log1p(-OUTLIERS), np.log(np.pi * WIDTH)
+
+
+def _mixed(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Log densities as if one target in a thousand were an outlier, as in `Contaminated`."""
+    other = _OTHER - np.log1p((targets.astype(float) / WIDTH) ** 2) - _WIDE
     with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
-        mixture = np.logaddexp(np.log1p(-OUTLIERS) + np.asarray(scores.log_prob, float), other)
-    return dataclasses.replace(scores, log_prob=mixture)
+        mixed: np.ndarray = np.logaddexp(_OWN + log_prob, other)
+    return mixed
+
+
+def own_log_prob(
+    log_prob: np.ndarray, scaling: ScaledTarget, targets: np.ndarray | None = None
+) -> np.ndarray:
+    """Log densities of standardised targets (n,) in their own units, log p' = log p - log(scale); with the
+    `targets`, as if one in a thousand were an outlier.
+    """
+    logs = np.asarray(log_prob, float)
+    own: np.ndarray = (logs if targets is None else _mixed(logs, targets)) - np.log(scaling.scale)
+    return own
 
 
 def beside_baseline(
-    scores: Scores, scaling: ScaledTarget, count: np.ndarray, kind: TargetKind
+    scores: Scores,
+    scaling: ScaledTarget,
+    count: np.ndarray,
+    kind: TargetKind,
+    log_prob: np.ndarray | None = None,
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
-    """Scores in own units, and the baseline's log probability and squared error (n,) after `count` rows."""
+    """Scores in own units, and the baseline's log probability and squared error (n,) after `count` rows; with
+    the `own_log_prob` of targets that are standardised, where it is not that of the scores.
+    """
     y, location, scale = scores.y, scaling.location, scaling.scale
-    scores = _own_units(scores, location, scale) if kind.standardised else scores
+    if kind.standardised:
+        logs = own_log_prob(scores.log_prob, scaling) if log_prob is None else log_prob
+        scores = _own_units(scores, location, scale, logs)
     if kind.whole:
         return _mid_pit(scores), *count_baseline(y, location, scale, count)
     return scores, *_number_baseline(y, location, scale, count)

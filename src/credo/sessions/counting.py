@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from credo.live.change_steps import Steps, join
+from credo.live.targets import beside_baseline
 from credo.metrics import Scores
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.tally import Tally
+from credo.tables import ScaledTarget
 
-__all__ = ["Counting"]
+__all__ = ["Counting", "Scored"]
 
 MOST = 64
 """How many calls may wait: to count a row costs as much as to count many."""
 
-Scored: TypeAlias = tuple[Scores, np.ndarray, np.ndarray]
-"""Scores of rows, and the baseline's log probability and loss of each."""
+
+class Scored(NamedTuple):
+    """Scores of consecutive rows, as the learner has them; of numbers also how the targets were standardised,
+    how many came `before` each, and log densities in own units (None: as scored).
+    """
+
+    scores: Scores
+    scaling: ScaledTarget | None = None
+    before: np.ndarray | None = None
+    log_prob: np.ndarray | None = None
 
 
 class Counting:
@@ -32,7 +44,7 @@ class Counting:
 
     def add(self, scored: Scored) -> None:
         """Take in the scores of consecutive rows."""
-        rows = len(scored[0])
+        rows = len(scored.scores)
         if rows:
             self._scored.append(scored)
         if rows > 1 or len(self._scored) >= MOST:
@@ -48,11 +60,29 @@ class Counting:
         """Count all that waits; this."""
         scored, self._scored = self._scored, []
         steps, self._steps = join(self._steps), []
-        if len(scored) == 1:
-            self.tally.add(*scored[0])
-        elif scored:
-            scores, log_probs, losses = zip(*scored, strict=True)
-            self.tally.add(Scores.concatenate(scores), np.concatenate(log_probs), np.concatenate(losses))
+        if scored:
+            self.tally.add(*_beside_baseline(_joined(scored), self.tally))
         if self.changes is not None and steps is not None:
             self.changes.add(steps)
         return self
+
+
+def _joined(scored: Sequence[Scored]) -> Scored:
+    """The scores of several calls as those of one."""
+    if len(scored) == 1:
+        return scored[0]
+    parts, scalings, counts, logs = zip(*scored, strict=True)
+    scores = Scores.concatenate(parts)
+    if scalings[0] is None:
+        return Scored(scores)
+    names = [field.name for field in dataclasses.fields(ScaledTarget)]
+    scaling = ScaledTarget(*(np.concatenate([getattr(one, name) for one in scalings]) for name in names))
+    log_prob = None if logs[0] is None else np.concatenate(logs)
+    return Scored(scores, scaling, np.concatenate(counts), log_prob)
+
+
+def _beside_baseline(scored: Scored, tally: Tally) -> tuple[Scores, np.ndarray, np.ndarray]:
+    """The scores, and the log probability and loss of the baseline for each row."""
+    if scored.scaling is None or scored.before is None:
+        return scored.scores, *tally.class_baseline(scored.scores.y)
+    return beside_baseline(scored.scores, scored.scaling, scored.before, tally.kind, scored.log_prob)

@@ -68,7 +68,7 @@ def forecast_blocks(
     """Forecast encoded rows, with class labels or, for numbers, the moments of the targets so far (None where
     these are not standardised) and the probabilities of quantiles.
     """
-    lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
+    lines = _one_array([block.lines for block in blocks] or [np.zeros(0, int)])
     probabilities = None if classes else np.asarray(levels, np.float32)
     parts: list[tuple[Array, ...]] = []
     sizes: list[int] = []
@@ -81,7 +81,7 @@ def forecast_blocks(
     if not parts:
         return Forecasts(lines, classes)
     columns = [
-        np.concatenate([np.asarray(array)[:size] for array, size in zip(column, sizes, strict=True)])
+        _one_array([np.asarray(array)[:size] for array, size in zip(column, sizes, strict=True)])
         for column in zip(*parts, strict=True)
     ]
     if classes:
@@ -92,6 +92,10 @@ def forecast_blocks(
         mean, sd = SCALER.inverse(moments, mean, sd)
         quantiles = None if quantiles is None else SCALER.inverse(moments, quantiles, quantiles)[0]
     return Forecasts(lines, (), None, mean, sd, quantiles)
+
+
+def _one_array(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
@@ -114,9 +118,9 @@ def in_columns(
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if len(present) > 1 else next(iter(present), None)
 
-    probs, mean, sd, quantiles, nlpd = map(
-        joined, zip(*((_wide(p, len(classes)), *rest) for p, *rest in parts), strict=True)
-    )
+    wide = [(_wide(probs, len(classes)), *rest) for probs, *rest in parts]
+    columns = wide[0] if len(wide) == 1 else map(joined, zip(*wide, strict=True))
+    probs, mean, sd, quantiles, nlpd = columns
     return Forecasts(lines, classes, probs, mean, sd, quantiles, targets, nlpd)
 
 

@@ -21,11 +21,12 @@ from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.packed import PackedBelief
 from credo.live.passes import EncodedRows
 from credo.live.runner import Part
-from credo.live.targets import SCALER, WARMUP, beside_baseline, standardise, with_outliers
+from credo.live.targets import SCALER, WARMUP, beside_baseline, own_log_prob, standardise
 from credo.metrics import Scores, row_losses
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
+from credo.sessions.counting import Scored
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
 from credo.sessions.session_state import SessionState
 from credo.sessions.tally import Tally
@@ -213,19 +214,21 @@ class Session(SessionState):
         outcome, info, scaling = part.outcome, part.info, part.scaling
         if scaling is None:
             scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
-            self._counting.add((scores, *self._counting.tally.class_baseline(y)))
+            self._counting.add(Scored(scores))
             return scores.probs, None, None, None, np.asarray(row_losses(scores, "nlpd"), float)
         kind, units, count = self.settings.target, scaling, part.before + np.arange(len(y))
         if not kind.standardised:  # they are forecast as they come
             units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
         known = units.known
-        scores = to_scores(outcome, info, y, known)
-        if kind.standardised and not self.members:  # those of a bank know of outliers themselves
-            scores = with_outliers(scores, standardise(y, scaling)[known])
-        scored = beside_baseline(scores, scaling.part(known), count[known], kind)
-        self._counting.add(scored)
+        own = scaling if known.all() else scaling.part(known)
+        scores, log_prob = to_scores(outcome, info, y, known), None
+        if kind.standardised:
+            # the members of a bank know of outliers themselves
+            targets = None if self.members else standardise(y, scaling)[known]
+            log_prob = own_log_prob(scores.log_prob, own, targets)
+        self._counting.add(Scored(scores, own, count[known], log_prob))
         nlpd = np.full(len(y), np.nan)
-        nlpd[known] = np.asarray(row_losses(scored[0], "nlpd"), float)
+        nlpd[known] = -(np.asarray(scores.log_prob, float) if log_prob is None else log_prob)
         return None, *inverse(outcome, units), nlpd
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:

@@ -98,10 +98,11 @@ def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
 
 def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
     """The numbers (n, K) of several columns at once, at much less cost; None where a cell is not a number."""
-    if any(isinstance(cells, np.ndarray) and cells.dtype.kind not in "fiub" for cells in columns):
-        return None
     for cells in columns:
-        if not isinstance(cells, np.ndarray) and not _CLOCKED.isdisjoint(map(type, cells)):
+        if isinstance(cells, np.ndarray):
+            if cells.dtype.kind not in "fiub":
+                return None
+        elif not _CLOCKED.isdisjoint(map(type, cells)):
             return None
     try:
         values = np.array(columns, dtype=np.float64)

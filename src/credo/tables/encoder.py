@@ -168,10 +168,11 @@ class Encoder:
         y, unknown = self._targets(rows, need_target, why)
         why = {**rows.why, **why}
         labels = self._admitted(unknown, y, why, admit) if unknown else ()
-        kept, used = np.ones(count, bool), np.arange(count)
+        kept, used, lines = None, np.arange(count), rows.lines
         if why:
+            kept = np.ones(count, bool)
             kept[list(why)] = False
-            x, y, numbers, used = x[kept], y[kept], numbers[kept], used[kept]
+            x, y, numbers, used, lines = x[kept], y[kept], numbers[kept], used[kept], lines[kept]
             weights = None if weights is None else weights[kept]
         after = state
         if self.scaled:
@@ -179,7 +180,7 @@ class Encoder:
         bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
         bad.sort(key=lambda row: row.line)
         found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels
-        report = EncodeReport(count + len(rows.bad), len(used), used, rows.lines[used], bad, *found)
+        report = EncodeReport(count + len(rows.bad), len(used), used, lines, bad, *found)
         return after, x, y, report
 
     def prepare(self, chunk: Chunk) -> Prepared:
@@ -284,7 +285,8 @@ class Encoder:
                 for row in target.kind.refused(values):
                     what = target.kind.name
                     why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no {what}"
-                for row in np.flatnonzero(np.isnan(values)).tolist():
+                lost = np.isnan(values)
+                for row in np.flatnonzero(lost).tolist() if lost.any() else ():
                     text = cell_text(cells[row])[:40]
                     shown = f"holds {text!r} in the target {target.name!r}, which is no number"
                     blank = f"has no target: {target.name!r} is missing or infinite"
@@ -294,9 +296,11 @@ class Encoder:
         index = self._labels
         y = np.array([index.get(cell, -1) if type(cell) is str else -1 for cell in cells], np.int32)
         y = y.reshape(len(cells))
+        unknown: dict[int, str] = {}
+        if not (y < 0).any():
+            return y, unknown
         for row in np.flatnonzero(y < 0).tolist():
             y[row] = index.get(label_text(cells[row], target.whole), -1)
-        unknown: dict[int, str] = {}
         if need:
             for row in np.flatnonzero(y < 0).tolist():
                 if is_missing(cells[row]):
@@ -306,6 +310,9 @@ class Encoder:
         return y, unknown
 
 
-def _totals(masks: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, int]:
-    totals = {name: int((mask & kept).sum()) for name, mask in masks.items()}
+def _totals(masks: dict[str, np.ndarray], kept: np.ndarray | None) -> dict[str, int]:
+    """How many rows of each mask there are, of all or of those that are kept."""
+    if not masks:
+        return {}
+    totals = {name: int((mask if kept is None else mask & kept).sum()) for name, mask in masks.items()}
     return {name: total for name, total in totals.items() if total}

@@ -64,7 +64,11 @@ def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[n
     other = len(index)
     codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
     codes = codes.reshape(len(cells))
-    for row in np.flatnonzero(codes < 0).tolist():
+    lost = codes < 0
+    if not lost.any():  # all are known
+        x[np.arange(len(codes)), at + codes] = 1.0
+        return lost, np.zeros(len(codes), bool)
+    for row in np.flatnonzero(lost).tolist():
         if not is_missing(cells[row]):
             text = cell_text(cells[row])
             code = index.get(text, other)

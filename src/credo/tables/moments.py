@@ -87,10 +87,7 @@ class Moments:
     @functools.cached_property
     def _now(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, of which many rows are told the same."""
-        now = _mean(self.total, self.centre, self.s1), _sd(self.count, self.total, self.s1, self.s2)
-        for array in now:
-            array.flags.writeable = False
-        return now
+        return _fixed(_mean(self.total, self.centre, self.s1), _sd(self.count, self.total, self.s1, self.s2))
 
     @property
     def total(self) -> np.ndarray:
@@ -174,14 +171,26 @@ class Moments:
         """The moments after a row (D,) that lacks no entry and has none that is unlike the others; None for
         another row. The same as `_scan_part`, at a third of its cost.
         """
+        if not self._steady:
+            return None
         mean, sd = self._now
         near = np.abs(x - mean) <= FAR * sd  # NaN is not
-        if self.weight is not None or not (near & np.isfinite(sd) & ~self._young(self.count)).all():
+        if not (near & np.isfinite(sd)).all():
             return None
         away = x - self.centre
-        sums = self.s1 + away, self.s2 + away * away
-        after = Moments(self.rows + 1, self.count + 1, self.centre, *sums, None, self.streaks)
-        return after._centred() if int(after.rows) % BLOCK == 0 else after
+        count, s1, s2 = self.count + 1, self.s1 + away, self.s2 + away * away
+        after = Moments(self.rows + 1, count, self.centre, s1, s2, None, self.streaks)
+        if int(after.rows) % BLOCK == 0:
+            return after._centred()
+        # what `_steady` and `_now` would find: all columns have enough entries, of the weight 1
+        spread = np.sqrt(np.maximum(s2 - s1 * (s1 / count), 0.0) / (count - 1))
+        after.__dict__.update(_steady=True, _now=_fixed(self.centre + s1 / count, spread))
+        return after
+
+    @functools.cached_property
+    def _steady(self) -> bool:
+        """Whether no column is taken entry by entry whatever comes, and no entry has had a weight."""
+        return self.weight is None and not self._young(self.count).any()
 
     def _young(self, counts: np.ndarray) -> np.ndarray:
         """Which columns are taken entry by entry whatever comes, after so many entries (D,)."""
@@ -292,6 +301,12 @@ def _sums(before: np.ndarray, entries: np.ndarray) -> np.ndarray:
     sums = np.empty((len(entries) + 1, len(before)), before.dtype)
     sums[0], sums[1:] = before, entries
     return np.cumsum(sums, axis=0)
+
+
+def _fixed(mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays that nobody changes."""
+    mean.flags.writeable = sd.flags.writeable = False
+    return mean, sd
 
 
 def _some(total: np.ndarray) -> np.ndarray:
