@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -209,10 +210,11 @@ def _parquet_rows(path: str | None) -> int | None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
-
-        return None if path is None else int(pq.read_metadata(path).num_rows)
-    except (ImportError, OSError, pa.ArrowException):
+    except ImportError:
         return None
+    with contextlib.suppress(OSError, pa.ArrowException):
+        return None if path is None else int(pq.read_metadata(path).num_rows)
+    return None
 
 
 def _parquet(source: Source, path: str | None, stream: ByteStream, size: ChunkSize) -> Iterator[Chunk]:
