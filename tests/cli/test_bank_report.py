@@ -48,7 +48,7 @@ def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     metrics = data["metrics"]
     assert metrics["nlpd_unscaled"] != metrics["nlpd"] and 0 < metrics["ece_unscaled"] < 1
     page = (tmp_path / "runs/t/report.html").read_text()
-    for words in (*bank["sentences"], "Effects of the columns", "before their widths are weighed"):
+    for words in (*bank["sentences"], "Effects of the columns", "before their widths are weighted"):
         assert words.replace("'", "&#x27;") in page
     for name in ("weights", "effects", "reliability"):
         assert (tmp_path / f"runs/t/plots/{name}.png").read_bytes()[:4] == b"\x89PNG"
@@ -85,4 +85,4 @@ def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:
     }
     members, effects = bank_report.parts(bank)  # type: ignore[arg-type]
     assert members.grid.heads[-1] == "failures" and members.grid.lines[0].numbers[-1] == "3"
-    assert "next to nothing" in effects.sentences[1] and effects.grid.lines[0].name == "a → cat"
+    assert "almost nothing" in effects.sentences[1] and effects.grid.lines[0].name == "a → cat"

@@ -64,7 +64,7 @@ def test_a_killed_run_goes_on_bitwise_with_its_files(
     assert credo("learn", path, *LINEAR, *drift, *files).status == 0
     assert credo("learn", path, *LINEAR, "--out", kill_after).status == 2  # is not overwritten by mistake
     outcome = credo("learn", path, "--resume", "left", "--predictions", "left.csv", "--chunk", 40)
-    assert outcome.status == 0 and "going on after row 81 of " in outcome.err, outcome.err
+    assert outcome.status == 0 and "continuing after row 81 of " in outcome.err, outcome.err
     assert "rows to their" not in outcome.err and "is replaced" not in outcome.err
     same(tmp_path / "o/belief.credo", kill_after / "belief.credo")
     assert (tmp_path / "o.csv").read_text() == (tmp_path / "left.csv").read_text()
@@ -83,7 +83,9 @@ def test_the_place_in_a_file_is_part_of_the_belief(
     assert credo("learn", "all.csv", *LINEAR, "--out", "all").status == 0
     assert credo("learn", "t.csv", *LINEAR, "--limit", 30, "--out", "o").status == 0
     outcome = credo("learn", "t.csv", "--resume", "o", "--limit", 20)
-    assert "going on after row 31 of t.csv" in outcome.err and Session.load("o/belief.credo").rows_used == 50
+    assert (
+        "continuing after row 31 of t.csv" in outcome.err and Session.load("o/belief.credo").rows_used == 50
+    )
     assert credo("learn", "t.csv", "--resume", "o/belief.credo", "--out", "o", "-q").status == 0
     (tmp_path / "o/report.html").unlink()  # as after a signal that came with the last row
     finished = credo("learn", "t.csv", "--resume", "o")
@@ -92,7 +94,7 @@ def test_the_place_in_a_file_is_part_of_the_belief(
     assert known.status == 2 and "t.csv has no row after 61, up to which o has learned; --again" in known.err
     shutil.copy(tmp_path / "all.csv", tmp_path / "grown.csv")  # a file is known by its rows, not by its name
     grown = credo("learn", "grown.csv", "--resume", "o")
-    assert grown.status == 0 and "going on after row 61 of grown.csv" in grown.err
+    assert grown.status == 0 and "continuing after row 61 of grown.csv" in grown.err
     one, other = (Session.load(tmp_path / name / "belief.credo") for name in ("all", "o"))
     assert one.belief == other.belief and one.rows_used == other.rows_used == 90
     (tmp_path / "grown.csv").write_text("".join([*lines[:50], lines[20], *lines[51:]]))
@@ -134,7 +136,7 @@ def test_a_full_disk_costs_no_belief_and_no_earlier_run(
         full.setattr("credo.cli.results.html_report.page", no_space)
         outcome = credo("learn", path, *LINEAR, "--out", "o", "--save", "s")
     assert outcome.status != 0 and "no space left on device" in outcome.err.lower()
-    assert "what was learned is saved in o/unfinished/belief.credo; go on with: credo learn" in outcome.err
+    assert "what was learned is saved in o/unfinished/belief.credo; continue with: credo learn" in outcome.err
     assert {file: file.read_bytes() for file in before} == before
     assert Session.load("s").belief == Session.load("o/unfinished/belief.credo").belief
     assert credo("learn", path, *LINEAR, "--out", "o").status == 2
@@ -177,8 +179,10 @@ def test_two_runs_into_one_folder_are_refused(
     outcome = credo("learn", path, *LINEAR, "--out", "o")
     assert outcome.status == 2 and "another run is writing into o just now" in outcome.err
     outcome = credo("learn", path, *LINEAR[:-1])
-    assert outcome.status == 0 and "runs/t holds a run that is going on, so this one goes to runs/t-2" in (
-        " ".join(outcome.err.split())
+    assert (
+        outcome.status == 0
+        and "runs/t holds a run that is still writing, so this one goes to runs/t-2"
+        in (" ".join(outcome.err.split()))
     )
     locking.let_go(lock)
     locking.let_go(other)
@@ -205,7 +209,7 @@ def test_predictions_are_those_that_are_scored(
         other = credo("learn", path, "--resume", "o", "--predictions", file)
         assert (
             other.status == 2
-            and "p.csv was begun with --keep member,level; go on in the same way" in other.err
+            and "p.csv was begun with --keep member,level; continue in the same way" in other.err
         )
     rest = credo("learn", path, "--resume", "o", "--predictions", file, *keep)
     assert rest.status == 0, rest.err

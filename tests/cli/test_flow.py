@@ -83,7 +83,7 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     monkeypatch.setattr(flow_train.FlowWatch, "tell", interrupted)
     stopped = credo("flow", "train", "flow.toml", "--out", "parts")
     assert stopped.status == 130
-    assert "go on with: credo flow train flow.toml --resume parts" in stopped.err
+    assert "continue with: credo flow train flow.toml --resume parts" in stopped.err
     monkeypatch.setattr(flow_train.FlowWatch, "tell", tell)
     again = credo("flow", "train", "flow.toml", "--out", "parts")
     assert again.status == 2 and "--resume parts" in again.err

@@ -207,7 +207,7 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     stopped.progress = Progress("all.csv", 78, True, head=rows.upto(HEAD), digest=rows.upto(78))
     stopped.save(Path("stopped.credo"))
     outcome = credo("learn", "all.csv", "--resume", "stopped.credo", "--save", "c.credo")
-    assert outcome.status == 0 and "going on after row 78 of all.csv" in outcome.err
+    assert outcome.status == 0 and "continuing after row 78 of all.csv" in outcome.err
     assert Session.load(Path("c.credo")).belief == whole.belief
 
 

@@ -130,7 +130,7 @@ class _Service:
             raise CredoError(
                 f"--arms must be those of {words.saved}, {','.join(bandit.arms)}, or be left out."
             )
-        note(f"going on with {words.saved}: {_counts(bandit)}")
+        note(f"continuing with {words.saved}: {_counts(bandit)}")
         return bandit
 
     def _require_new(self) -> None:
@@ -279,7 +279,7 @@ def _parse(line: str) -> dict[str, Any]:
             f"reward, propensity, arms and id; got {others[0]!r} beside {beside}."
         )
     if not request:
-        raise CredoError("a line must have a context (null where there is none), or an id and a reward.")
+        raise CredoError("a line must have a context (null if there is none), or an id and a reward.")
     return request
 
 

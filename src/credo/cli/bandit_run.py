@@ -197,7 +197,7 @@ def _show(words: Replay, log: bandits.Log, report: bandits.PlayReport, missing: 
     table.add_row("the best constant arm", f"{_best(log, weights):.4g}", "", "")
     console.print(table)
     console.print(
-        "A row is kept where the agent chooses the arm of the log, with the probability min(p) / p. The "
+        "A row is kept if the agent chooses the arm of the log, with the probability min(p) / p. The "
         "agent learns from these rows alone.",
         markup=False,
     )

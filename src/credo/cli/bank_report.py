@@ -21,8 +21,8 @@ SMALL = 0.01
 NAMES = (
     "A weight is the probability that the member predicts best. Of a member, walk is the variance that each "
     "of its parameters gains at a row, prior the scale of their variances before any row, clip the largest "
-    "size of a standardised number that it sees (3 where nothing is said), and noise the factor by which "
-    "what it knows of the noise fades at a row."
+    "size of a standardised number that it sees (3 unless its name says otherwise), and noise the "
+    "factor by which what it knows of the noise fades at a row."
 )
 
 
@@ -34,8 +34,8 @@ def shown(effect: Effect) -> str:
 def meaning(bank: BankSummary) -> str:
     """What the numbers of the effects mean."""
     return (
-        f"An effect is the change of {bank['effects_of']} where a column rises by one standard deviation, "
-        "or where a category is present, and all other columns stay as they are."
+        f"An effect is the change of {bank['effects_of']} if a column rises by one standard deviation, "
+        "or if a category is present, and all other columns stay the same."
     )
 
 
@@ -44,7 +44,7 @@ def _trust(bank: BankSummary) -> str:
     weight, mean = bank["linear_weight"], bank["linear_mean_weight"]
     sentence = f"Linear members have {weight:.1%} of the weight now and had {mean:.1%} over all rows. "
     if weight < SMALL:
-        return sentence + "These effects say next to nothing about the forecasts, which are not linear."
+        return sentence + "These effects say almost nothing about the forecasts, which are not linear."
     return sentence + "Effects are mixed over them by their weights."
 
 
@@ -194,5 +194,5 @@ def draw_effects(bank: BankSummary) -> Picture:
     return Picture(
         drawing.png,
         f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and "
-        "minus two standard deviations; in grey where that reaches zero.",
+        "minus two standard deviations; in grey if that includes zero.",
     )

@@ -39,12 +39,12 @@ class Checkpoints:
         try:
             self.save()
         except DataError as error:
-            note(f"credo: the state could not be saved ({str(error).rstrip('.')}); learning goes on.")
+            note(f"credo: the state could not be saved ({str(error).rstrip('.')}); learning continues.")
         else:
             if first:
                 note(
-                    f"saved in {self.folder.path} every {seconds:g} s; a run that is cut short goes on with: "
-                    f"{self.command}",
+                    f"saved in {self.folder.path} every {seconds:g} s; a run that is cut short continues "
+                    f"with: {self.command}",
                     self.request.run.quiet,
                 )
         self.last = time.monotonic()

@@ -75,7 +75,7 @@ def train(
     if seed is not None:
         require_integer("--seed", seed, 0, LARGEST_SEED)
     if out is not None and resume is not None:
-        raise CredoError("--out and --resume exclude each other: a training goes on where it stands.")
+        raise CredoError("--out and --resume exclude each other: a training continues in its own folder.")
     with starting():
         from credo.cli.flow_train import Order, train_flow
 

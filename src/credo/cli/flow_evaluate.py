@@ -85,7 +85,7 @@ def _settings(words: Examination, file: Path) -> Any:
     header, _ = read_tree(file, "operator")
     plain = header.get("notes", {}).get("settings")
     if not isinstance(plain, dict):
-        raise FormatError(f"{file} does not say on what it was trained; name tasks by --tasks CONFIG.toml.")
+        raise FormatError(f"{file} does not say on what it was trained; name tasks with --tasks CONFIG.toml.")
     if plain.get("tasks", {}).get("kind") == "python":
         raise CredoError(
             f"{file} was trained on tasks of a Python file, which is not run unless you ask for it: name the "

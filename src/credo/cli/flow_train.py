@@ -169,7 +169,7 @@ def train_flow(words: Order) -> int:
                 return interrupt.status
             steps = courses[0].steps if courses else 0
             note(
-                f"credo: interrupted after {steps:,} steps; training is saved, go on with: "
+                f"credo: interrupted after {steps:,} steps; training is saved, continue with: "
                 f"{_again(words, place)}"
             )
             return interrupt.status
@@ -194,9 +194,7 @@ def _saved(folder: Path) -> Path:
     if training.is_file():
         return training
     if (folder / TRAINING).is_file():
-        raise DataError(
-            f"--resume {folder} holds a training that is complete; there is nothing to go on with."
-        )
+        raise DataError(f"--resume {folder} holds a training that is complete; there is nothing to continue.")
     raise DataError(f"--resume {folder} holds no training; name the folder of one that was cut short.")
 
 
@@ -210,7 +208,7 @@ def _keep_settings(file: Path, plain: dict[str, Any], resume: Path | None) -> No
                 if values.get(name) != before.get(name):
                     raise CredoError(
                         f"--resume {resume} holds a training with another {name} of {table}: use its "
-                        "settings, or train anew."
+                        "settings, or start a new training."
                     )
     write_atomically(file, json_bytes(plain))
 

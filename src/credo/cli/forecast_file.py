@@ -82,7 +82,7 @@ class ForecastFile:
         ours = self.resumed is not None and self.path.exists()
         if ours and not self._belongs():
             raise DataError(
-                f"--predictions {self.out} is there, and is not the file of the run that goes on; name "
+                f"--predictions {self.out} is there, and is not the file of the run that continues; name "
                 "another file."
             )
         self.file = self.path.open("r+b" if ours else "wb")
@@ -105,7 +105,7 @@ class ForecastFile:
         there = self.names[1 : self.names.index("target")]
         if there != list(self.kept.names):
             words = f"--keep {','.join(there)}" if there else "no --keep"
-            raise DataError(f"--predictions {self.out} was begun with {words}; go on in the same way.")
+            raise DataError(f"--predictions {self.out} was begun with {words}; continue in the same way.")
 
     def _restore(self) -> None:
         """Bring the rows of the resumed run together again, which lie beside its belief or in the file."""

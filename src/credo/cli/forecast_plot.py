@@ -52,7 +52,7 @@ def _fan(ahead: Ahead, encoding: SeriesEncoding) -> bytes:
         axes.fill_between(steps, low, high, color=SKY, alpha=0.25, linewidth=0, label="90%")
         axes.fill_between(steps, lower, upper, color=SKY, alpha=0.45, linewidth=0, label="50%")
         axes.plot(steps, forecast.mean, color=BLUE, linewidth=1.3, label="mean of the forecast")
-        axes.plot(past - start, history.at(past), color=ORANGE, linewidth=1.3, label="what came")
+        axes.plot(past - start, history.at(past), color=ORANGE, linewidth=1.3, label="observed")
         axes.axvline(0.5, color=GREY, linewidth=0.8)
         axes.set_xlabel(f"steps after {_last(ahead, encoding)}")
         axes.set_ylabel(shortened(encoding.target, LONGEST))

@@ -58,7 +58,7 @@ def learn_from(request: Request) -> int:
         finally:
             if place.belief.is_file() and not place.complete:
                 words = go_on(request, place)
-                note(f"credo: what was learned is saved in {place.belief}; go on with: {words}")
+                note(f"credo: what was learned is saved in {place.belief}; continue with: {words}")
 
 
 def _require_files(request: Request) -> None:
@@ -136,7 +136,7 @@ def _run(
     place.commit()
     if interrupt.stopped:
         note(
-            f"credo: interrupted after {session.rows_used:,} rows; the state is saved, go on with: "
+            f"credo: interrupted after {session.rows_used:,} rows; the state is saved, continue with: "
             f"{checkpoints.command}"
         )
         return interrupt.status
@@ -220,7 +220,7 @@ def _open(
     source.after = start
     if start:
         source.sentences.append(
-            f"going on after row {start:,} of {request.source}, up to which the belief has learned from it"
+            f"continuing after row {start:,} of {request.source}, up to which the belief has learned from it"
         )
     return source
 
@@ -233,7 +233,7 @@ def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
         kinds = Counter(member.kind for member in session.members)
         counts = ", ".join(f"{count} {name}" for name, count in kinds.items())
         sentences = [
-            f"learner: a bank of {len(session.members)} members weighed by evidence ({counts}), "
+            f"learner: a bank of {len(session.members)} members weighted by evidence ({counts}), "
             f"{session.size:,} parameters in all"
         ]
         return session, sentences

@@ -103,7 +103,7 @@ def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BE
             rest.unlink()
         if place.belief.is_file() and (resumed is None or not resumed.samefile(place.belief)):
             raise DataError(
-                f"--out {path} holds a run that was cut short; go on with it by --resume {path}, or name "
+                f"--out {path} holds a run that was cut short; continue it with --resume {path}, or name "
                 "another folder."
             )
         if not place.belief.is_file():
@@ -129,7 +129,7 @@ def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tu
         sentence = _about(folder)
         lock = _lock(folder, created)
         if lock is None:
-            raise DataError(f"another run is writing into {folder} just now; name another folder by --out.")
+            raise DataError(f"another run is writing into {folder} just now; name another folder with --out.")
         return folder, sentence, lock
     number, first = 1, Path("runs") / name
     path, sentence = first, ""
@@ -139,10 +139,10 @@ def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tu
             lock = _lock(path, created)
             if lock is not None and not (path / UNFINISHED / kept).exists():
                 return path, sentence, lock
-            state = "a run that is going on" if lock is None else "a run that was cut short"
+            state = "a run that is still writing" if lock is None else "a run that was cut short"
             if lock is not None:
                 locking.let_go(lock)
-                state += f" (go on with it by --resume {path})"
+                state += f" (continue it with --resume {path})"
         else:
             state = "an earlier run"
         number += 1

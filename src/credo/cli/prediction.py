@@ -47,8 +47,8 @@ def predict_file(
         )
     if isinstance(session.encoding, SeriesEncoding):
         raise CredoError(
-            f"{saved} was learned from a series, whose rows get their lags as they are learned: go on with "
-            f"`credo learn {file} --resume {saved}`, which writes the forecast of the next steps."
+            f"{saved} was learned from a series, whose rows get their lags as they are learned: continue "
+            f"with `credo learn {file} --resume {saved}`, which writes the forecast of the next steps."
         )
     if out != "-":
         require_writable_file(Path(out), "--out")

@@ -108,7 +108,7 @@ def waiting_for_rows(pipe: Pipe, quiet: bool) -> Callable[[], None]:
             said = True
             note(
                 f"waiting for rows on {pipe.name}: what the columns mean is inferred from the first "
-                f"{SCHEMA_ROWS:,}, or where they come slowly from those of the first {pipe.patience:g} s "
+                f"{SCHEMA_ROWS:,}, or if they come slowly from those of the first {pipe.patience:g} s "
                 f"(at least {pipe.least})",
                 quiet,
             )

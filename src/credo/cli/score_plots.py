@@ -52,9 +52,8 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
     if numbers and len(tally.recent):
         pictures["bands"] = Picture(
             _bands(tally, target, ordered),
-            f"The latest {len(tally.recent)} rows{'' if ordered else ', sorted by prediction'}: what came, "
-            "what was predicted, and the predicted mean plus and minus "
-            "one and two standard deviations.",
+            f"The latest {len(tally.recent)} rows{'' if ordered else ', sorted by prediction'}: targets, "
+            "and the predicted mean with bands of one and two standard deviations.",
         )
     if len(tally.trace) > 1 and np.isfinite(tally.trace[:, 1]).any():
         pictures["parameters"] = Picture(
@@ -156,9 +155,8 @@ def _coverage(tally: Tally) -> Picture:
     return Picture(
         drawing.png,
         "Coverage: what share of the targets lay inside the central interval of each probability. "
-        "Below the diagonal "
-        "the forecasts are too sure, above it too timid; the bars below are level where they are calibrated."
-        + _before(tally, "coverage of the 90% interval", coverage_of),
+        "Below the diagonal the forecasts are over-confident, above it under-confident; the bars below are "
+        "flat if they are calibrated." + _before(tally, "coverage of the 90% interval", coverage_of),
     )
 
 
@@ -167,7 +165,7 @@ def _before(tally: Tally, name: str, measure: Callable[[np.ndarray], float]) -> 
     if not tally.unscaled.any():
         return ""
     return (
-        " Orange: the forecasts of the members as they compute them, before their widths are weighed; "
+        " Orange: the forecasts of the members as they compute them, before their widths are weighted; "
         f"{name} {measure(tally.unscaled):.3f} before, {measure(tally.bins):.3f} after."
     )
 
@@ -184,14 +182,14 @@ def _pit(tally: Tally) -> Picture:
         axes.axhline(level, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         axes.set_xlim(0, 1)
         axes.set_ylim(0, max(1.15 * float(shares.max()), 2 * level))
-        axes.set_xlabel("P(Y ≤ what came)")
+        axes.set_xlabel("P(Y ≤ observed)")
         axes.set_ylabel("share of rows")
         legend_above(axes, 3)
     return Picture(
         drawing.png,
-        "The probability integral transform: the probability that was forecast for at most what came. It is "
-        "level where forecasts are calibrated, a bowl where they are too narrow, a hill where they are too "
-        "wide, and tilted where they are off to one side. Before scaling it is that of a normal with their "
+        "The probability integral transform: the forecast probability of a value up to the observed one. "
+        "It is flat if forecasts are calibrated, U-shaped if they are too narrow, a hill if they are too "
+        "wide, and tilted if they are biased. Before scaling it is that of a normal distribution with their "
         "mean and standard deviation.",
     )
 
@@ -216,7 +214,7 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
             low, high = mean - width * sd, mean + width * sd
             axes.fill_between(rows, low, high, color=SKY, alpha=alpha, linewidth=0, label=f"± {width} sd")
         axes.plot(rows, mean, color=BLUE, linewidth=1.3, label="predicted mean")
-        axes.plot(rows, y, ".", color=ORANGE, markersize=4.5, label="what came")
+        axes.plot(rows, y, ".", color=ORANGE, markersize=4.5, label="observed")
         axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
         axes.set_ylabel(target)
         axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
