@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, cast
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -18,7 +18,6 @@ from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags
 from credo.cli.flow_app import flow
 from credo.cli.keyed_app import keyed
 from credo.core.errors import CredoError, require_integer
-from credo.core.extensions import PAPERS, extensions
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
 __all__ = ["app", "run_words"]
@@ -190,7 +189,7 @@ def reproduce(
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
     require_integer("--seed", seed, 0, LARGEST_SEED)
-    from credo.cli.app import load_experiments
+    from credo.cli.experiments import load_experiments
 
     experiments = load_experiments()
     if name is None:
@@ -315,39 +314,3 @@ def run_words(words: Sequence[str]) -> int:
 def _sentence(error: CycloptsError) -> str:
     text = " ".join(str(error).split()).strip()
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-class Reproduction(Protocol):
-    """A finished experiment."""
-
-    def show(self) -> None:
-        """Print its table, and where its files lie."""
-        ...
-
-
-class Experiments(Protocol):
-    """A module that knows experiments by name; the entry point `credo.reproduce` says where it is."""
-
-    def names(self) -> dict[str, str]:
-        """The name of every experiment with one line about it."""
-        ...
-
-    def reproduce(
-        self,
-        name: str,
-        *,
-        size: Literal["quick", "full"],
-        seed: int,
-        out: Path | None,
-        jobs: int | None,
-        ray: str | None,
-    ) -> Reproduction:
-        """Run an experiment and write its files."""
-        ...
-
-
-def load_experiments() -> Experiments:
-    """The experiments of the distribution that is installed."""
-    for entry in extensions("credo.reproduce").values():
-        return cast(Experiments, entry.load())
-    raise CredoError(f"the experiments are a distribution of their own, which is not installed: {PAPERS}.")
