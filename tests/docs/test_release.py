@@ -48,14 +48,29 @@ def test_all_files_name_the_same_pythons() -> None:
         assert table["requires-python"] == f">={wanted[0]}"
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "papers/pyproject.toml"])
-def test_a_release_names_its_repository(name: str, tmp_path: Path) -> None:
+def packaging_urls() -> Any:
     spec = importlib.util.spec_from_file_location("urls", ROOT / "packaging/urls.py")
     assert spec is not None and spec.loader is not None
     urls = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(urls)
+    return urls
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "papers/pyproject.toml"])
+def test_a_release_names_its_repository(name: str, tmp_path: Path) -> None:
+    urls = packaging_urls()
     (path := tmp_path / "pyproject.toml").write_text(read(name))
     urls.write(path, "https://host.example/o/n")
     written = project(path.read_text())
     assert written.pop("urls")["Issues"] == "https://host.example/o/n/issues"
     assert written == project(read(name))
+
+
+def test_the_readme_of_a_release_leads_into_the_repository() -> None:
+    text = packaging_urls().absolute("![a](b/c.png) [d](e.md#f) [g](https://h.example) [i](#j)", "https://x")
+    assert text == (
+        "![a](https://x/raw/main/b/c.png) [d](https://x/blob/main/e.md#f) [g](https://h.example) [i](#j)"
+    )
+    whole = packaging_urls().absolute(read("README.md"), "https://x")
+    paths = re.findall(r"\(https://x/(?:raw|blob)/main/([^)#]+)", whole)
+    assert len(paths) > 10 and [path for path in paths if not (ROOT / path).exists()] == []
