@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from tests.streams.setups import bitwise
 
 import credo
+from credo.streams.keyed.naming import salt
 from credo.streams.keyed.tiling import tile_places
 
 D, KEYS, ROWS = 2, 9, 20
@@ -232,6 +233,27 @@ def test_keys_that_draw_have_draws_of_their_own(tmp_path: Path) -> None:
     for each in (keyed, again):
         each.learn(["a", "c"], np.ones((2, D)), np.ones(2))
     same_keys(again, keyed, "abc")
+
+
+def test_particles_of_each_key_draw_by_a_key_of_their_own() -> None:
+    filtering = credo.particle_filter(credo.Model(linear, credo.Normal(0.1)), particles=8)
+    learners: list[Any] = [filtering, credo.RunLength(filtering, hazard=0.1, capacity=2)]
+    for learner in learners:
+        first = learner.init(jnp.zeros(D), key=3)
+        keyed: credo.Keyed[Any] = credo.Keyed(learner, first, tile=8, capacity=16)
+        for _ in range(3):
+            keyed.learn(["a", "b"], np.ones((2, D)), np.ones(2))
+        own = [
+            [leaf for leaf in jax.tree.leaves(keyed.belief(key)) if leaf.shape[-2:] == (8, D)] for key in "ab"
+        ]
+        assert not all(np.array_equal(one, other) for one, other in zip(*own, strict=True))
+    keyed = credo.Keyed(filtering, filtering.init(jnp.zeros(D), key=3), tile=8, capacity=16)
+    keyed.learn(["a", "b"], np.ones((2, D)), np.ones(2))
+    begun = filtering.init(jnp.zeros(D), key=3)
+    data = jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(begun.key), salt("b")))
+    alone, _ = filtering.step(credo.replace(begun, key=data), jnp.ones(D), 1.0)
+    np.testing.assert_allclose(keyed.belief("b").values, alone.values, rtol=1e-12)
+    assert np.array_equal(keyed.belief("b").key, data)
 
 
 def test_dropped_keys_begin_again_and_stay_dropped_after_a_restart(tmp_path: Path) -> None:

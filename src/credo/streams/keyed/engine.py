@@ -14,7 +14,7 @@ from credo.core.errors import CredoError
 from credo.core.types import Array, PyTree
 from credo.learners import Info, Learner
 from credo.streams.keyed.naming import KeyName, salt
-from credo.streams.keyed.programs import POOLED, Prior, StackForm, forecaster, learner_of, pooler
+from credo.streams.keyed.programs import POOLED, Prior, StackForm, draws, forecaster, learner_of, pooler
 from credo.streams.keyed.stack import Stack, rounded
 from credo.streams.keyed.table import PAGE
 from credo.streams.keyed.tiling import tile_places
@@ -60,7 +60,8 @@ class Engine:
         state = WordLayout.of(belief, NEVER)
         if min(state.places, default=0) < 0:
             raise CredoError("prior must hold nothing but numbers; it holds a key of JAX.", field="prior")
-        form = StackForm(WordLayout.of(setting), state, kind, self.tile, self.of_inputs)
+        own = draws(belief)
+        form = StackForm(WordLayout.of(setting), state, kind, self.tile, self.of_inputs, own)
         self.first, self.form, self.setting = belief, form, form.setting.give(setting)
         self.prior_words = np.asarray(state.give(belief)[0])
         self.stack = Stack(state.size, self.capacity, self.evict)
@@ -221,7 +222,8 @@ class Engine:
         return steps
 
     def _salts(self, names: list[KeyName]) -> np.ndarray | None:
-        return None if self.random is None else np.array([salt(name) for name in names], np.uint32)
+        drawing = self.random is not None or self.form.own
+        return np.array([salt(name) for name in names], np.uint32) if drawing else None
 
     def _renew(self) -> None:
         """Let new keys begin at the mixture of the beliefs of the latest keys."""

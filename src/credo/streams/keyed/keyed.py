@@ -98,7 +98,8 @@ class Keyed(Generic[B]):
         evict: the most keys in memory, at least 4; those that were not seen for longest lie in a file of
             SQLite, and come back with the same bits.
         key: a key, for learners that draw; step t of key k uses fold_in(fold_in(key, a hash of k), t).
-            Beliefs that hold a key of their own, such as particles, all draw by that of the prior.
+            Beliefs that hold a key of their own, such as particles, draw by fold_in(that of the prior, the
+            hash); the particles of the prior are the same for all keys.
 
     Attributes:
         offset: the offset of the checkpoint from which this was loaded, 0 otherwise.

@@ -13,8 +13,10 @@ import numpy as np
 
 from credo.adapt.changepoints import ChangeReport
 from credo.adapt.moments import collapse
+from credo.beliefs import Ensemble, Particles
 from credo.core.errors import CredoError
 from credo.core.kept import program
+from credo.core.keys import as_key
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.learners import Info
@@ -29,6 +31,7 @@ __all__ = [
     "Prior",
     "Row",
     "StackForm",
+    "draws",
     "forecaster",
     "growing",
     "learner_of",
@@ -43,6 +46,9 @@ Prior: TypeAlias = Callable[[PyTree], Any]
 Row: TypeAlias = tuple[PyTree, ...]
 """What a lane reads: x, y, the weight, dt or None, the salt of the key or None, and if the key is known."""
 
+_DRAWING = Ensemble | Particles
+"""The beliefs that hold a key of their own, by which they draw."""
+
 POOLED = 1024
 """The most keys whose beliefs are pooled."""
 
@@ -53,10 +59,12 @@ class StackForm(Opening):
 
     tile: int
     prior: Prior | None
+    own: bool
 
-    def lane(self, words: Array, prior: Array, x: PyTree, known: Array) -> Any:
+    def lane(self, words: Array, prior: Array, x: PyTree, known: Array, salt: Array | None) -> Any:
         """The belief of a key, or that with which it begins."""
         first = self.state.unpack((prior, ())) if self.prior is None else self.prior(x)
+        first = _salted(first, salt) if self.own and salt is not None else first
         return jax.tree.map(
             lambda old, new: jnp.where(known, old, jnp.asarray(new, old.dtype)),
             self.state.unpack((words, ())),
@@ -85,6 +93,30 @@ class StackForm(Opening):
         )
 
 
+def draws(belief: PyTree) -> bool:
+    """Whether a belief, or one inside of it, holds a key of its own."""
+    return any(isinstance(one, _DRAWING) for one in jax.tree.leaves(belief, is_leaf=_is_drawing))
+
+
+def _is_drawing(one: object) -> bool:
+    return isinstance(one, _DRAWING)
+
+
+def _salted(belief: Any, salt: Array) -> Any:
+    """A belief whose own keys are folded with a salt: its draws are those of no other salt."""
+
+    def fold(data: Array) -> Array:
+        return jax.random.key_data(jax.random.fold_in(as_key(data), salt))
+
+    def one(part: Any) -> Any:
+        if not _is_drawing(part):
+            return part
+        each = jax.vmap(fold)(part.key.reshape(-1, part.key.shape[-1]))
+        return replace(part, key=each.reshape(part.key.shape))
+
+    return jax.tree.map(one, belief, is_leaf=_is_drawing)
+
+
 def _shape(*shape: int, kind: Any = np.uint32) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, kind)
 
@@ -99,7 +131,7 @@ def learner_of(form: StackForm, row: WordLayout, capacity: int, tiles: int) -> B
 def _learning(form: StackForm, row: WordLayout) -> Built:
     def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
         x, y, weight, dt, salt, known = row.unpack((values, ()))
-        belief = form.lane(words, prior, x, known)
+        belief = form.lane(words, prior, x, known, salt)
         draw = form.key_of(key, salt)
         new, outcome, info = scored_step(
             *(learner, belief, x, y, None, weight, dt, None), key=draw, method=None, compare=(), decision=None
@@ -155,7 +187,7 @@ def forecaster(form: StackForm, row: WordLayout, capacity: int, tiles: int, answ
 def _forecasting(form: StackForm, row: WordLayout, answer: Answer) -> Built:
     def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> PyTree:
         x, dt, salt, known = row.unpack((values, ()))
-        predicted = learner.predict(form.lane(words, prior, x, known), dt)
+        predicted = learner.predict(form.lane(words, prior, x, known, salt), dt)
         draw = form.key_of(key, salt)
         if draw is not None:
             draw = jax.random.fold_in(jax.random.fold_in(draw, predicted.t), 1)
