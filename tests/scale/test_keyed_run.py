@@ -212,6 +212,12 @@ def test_refusals_are_sentences(whole: Path, tmp_path: Path, capsys: pytest.Capt
     assert "cannot be changed; got {'posterior': 'diagonal'}" in said
     said = refusal([source, *new, "--resume"], capsys)
     assert "no run of keyed learners at" in said
+    place, cells = 100, lines()[100].split(",")
+    for changed in ([cells[0], cells[1], "7.5"], ["nobody", *cells[1:]]):
+        rows = [*lines()[:place], ",".join(changed), *lines()[place + 1 :], "a,1,2"]
+        said = refusal([write(tmp_path / "o.csv", rows), "--out", run, "--resume"], capsys)
+        assert "is not the file from which" in said
+        assert "up to line 241 its keys or targets have changed" in said
     cut = write(tmp_path / "cut.csv", lines(90))
     assert "ends at line 91, before line 241 up to which" in refusal([cut, "--out", run, "--resume"], capsys)
     gone = write(tmp_path / "gone.csv", [line.split(",", 1)[1] for line in [*lines(), "u1,2,3"]])
@@ -219,16 +225,26 @@ def test_refusals_are_sentences(whole: Path, tmp_path: Path, capsys: pytest.Capt
     assert "the column 'user' of the keys is gone; there are x, y." in said
 
 
-def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("keyed-streams", ["users"]),
+        ("keyed-recovery", ["again"]),
+        pytest.param("keyed-machines", ["many"], marks=pytest.mark.slow),
+    ],
+)
+def test_the_commands_of_the_pages_run(
+    name: str, runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "clicks.csv", [lines()[0].replace("y", "spent"), *lines()[1:]])
-    page = Path(__file__).parents[2] / "docs/how-to/keyed-streams.md"
+    page = Path(__file__).parents[2] / f"docs/how-to/{name}.md"
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
-    for block in blocks:
-        program, *words = shlex.split(block)
+    assert blocks
+    for line in "".join(blocks).splitlines():
+        program, *words = shlex.split(line)
         assert program == "credo" and main(words) == 0
-    assert len(predictions(tmp_path / "runs/users")) == ROWS
+    assert [len(predictions(tmp_path / "runs" / run)) for run in runs] == [ROWS]
 
 
 def test_rows_come_from_standard_input_and_as_json_lines(

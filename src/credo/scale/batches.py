@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,7 @@ class Feed:
         size: the number of rows of a batch.
         scaler: the moments of the targets so far.
         line: the line up to which rows were read.
+        read: what `passed` gives for them.
         strict: whether a row that cannot be used is an error.
 
     Attributes:
@@ -93,9 +95,11 @@ class Feed:
         size: int,
         scaler: Moments | None = None,
         line: int = 0,
+        read: tuple[int, int] = (0, 0),
         strict: bool = False,
     ) -> None:
         self.encoding, self.key, self.size, self.line, self.strict = encoding, key, size, line, strict
+        self.read = read
         self.scaler = SCALER.initial() if scaler is None else scaler
         self.bad_rows, self.bad = 0, list[BadRow]()
         encoding.admit = lambda classes: False  # a class that comes later would change the size of beliefs
@@ -124,9 +128,23 @@ class Feed:
         meta: dict[str, object] = {
             "encoding": self.encoding.to_dict(),
             "line": self.line,
+            "read": self.read,
             "bad": self.bad_rows,
         }
         return meta, {"encoding": self.encoding.arrays(), "scaler": self.scaler.arrays()}
+
+    def passed(self, chunk: Chunk, before: tuple[int, int]) -> tuple[int, int]:
+        """The checksums of the keys and the targets of all rows so far, which do not depend on chunks.
+
+        Arguments:
+            chunk: the next rows.
+            before: the checksums of those before it, (0, 0) for none.
+        """
+        targets = to_list(chunk.columns.get(self.encoding.target, [None] * len(chunk)))
+        keys, ys = ("".join(f"{cell}\n" for cell in cells) for cells in (self._keys(chunk), targets))
+        return zlib.crc32(keys.encode("utf-8", "replace"), before[0]), zlib.crc32(
+            ys.encode("utf-8", "replace"), before[1]
+        )
 
     def _batch(self, parts: list[Chunk]) -> Batch:
         before, encoded = self.line, [self._encode(chunk) for chunk in parts]
@@ -137,6 +155,7 @@ class Feed:
         return Batch(before, self.line, keys, *arrays)
 
     def _encode(self, chunk: Chunk) -> tuple[list[str], tuple[np.ndarray, ...]]:
+        self.read = self.passed(chunk, self.read)
         cells = self._keys(chunk)
         keyless = [row for row, cell in enumerate(cells) if is_missing(cell)]
         why, unit = f"has no key: {self.key!r} is missing", chunk.unit

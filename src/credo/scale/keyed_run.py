@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from credo.core import archive
 from credo.core.actors import hire_actors
 from credo.core.errors import CredoError, DataError, FormatError, require_integer
@@ -182,7 +184,7 @@ def learn_keyed(
         if state is None:
             run.note()
         try:
-            metrics = run.learn(_rows(table, feed.line, folder))
+            metrics = run.learn(_rows(table, feed, folder))
         finally:
             run.shards.close()
     if state is not None and feed.line == start:
@@ -298,18 +300,28 @@ def _continued(state: archive.Archive, place: Path, options: KeyedOptions) -> tu
             raise FormatError(f"{place} must be of a table; got {type(encoding).__name__}.")
         scaler = Moments.from_arrays(arrays["scaler"], "scaler")
         strict = options.columns.strict
-        feed = Feed(encoding, options.key, options.batch, scaler, meta["line"], strict)
+        first, second = map(int, meta["read"])
+        feed = Feed(encoding, options.key, options.batch, scaler, meta["line"], (first, second), strict)
         feed.bad_rows = meta["bad"]
         return feed, Settings.from_dict(header["settings"])
 
 
-def _rows(table: TableSource, after: int, folder: Path) -> Iterator[Chunk]:
-    """The rows after a line, which the table must have."""
-    last = 0
+def _rows(table: TableSource, feed: Feed, folder: Path) -> Iterator[Chunk]:
+    """The rows after those that a feed has read, which the table must have as they were."""
+    after, expected, last, read = feed.line, feed.read, 0, (0, 0)
 
     def watched() -> Iterator[Chunk]:
-        nonlocal last
+        nonlocal last, read
         for chunk in table:
+            if last < after:
+                known = int(np.searchsorted(chunk.lines, after, side="right"))
+                read = feed.passed(chunk.part(0, known), read)
+                last = max(last, last_line(chunk))
+                if last >= after and read != expected:
+                    raise DataError(
+                        f"{table.name} is not the file from which {folder} has learned: up to line {after:,} "
+                        f"its keys or targets have changed."
+                    )
             last = max(last, last_line(chunk))
             yield chunk
 
