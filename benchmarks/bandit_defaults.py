@@ -99,14 +99,14 @@ class LinearArms:
         self.width, self.discount, self.drawn = width, discount, drawn
         self.moments = np.zeros((arms, inputs + 1, inputs + 1))
         self.sums = np.zeros((arms, inputs + 1))
+        self.inverses = np.stack([np.eye(inputs + 1)] * arms)
         self.rng = np.random.default_rng(seed)
 
     def decide(self, x: np.ndarray) -> int:
         """The arm of the largest bound, or of the largest draw."""
         row = np.append(x, 1.0)
-        inverses = np.linalg.inv(self.moments + np.eye(len(row)))
-        weights = np.einsum("kij,kj->ki", inverses, self.sums)
-        sd = np.sqrt(np.einsum("i,kij,j->k", row, inverses, row))
+        weights = np.einsum("kij,kj->ki", self.inverses, self.sums)
+        sd = np.sqrt(np.einsum("kj,j->k", row @ self.inverses, row))
         away = self.rng.normal(size=len(sd)) if self.drawn else 1.0
         scores = weights @ row + self.width * away * sd
         return int(self.rng.choice(np.flatnonzero(scores == scores.max())))
@@ -119,6 +119,8 @@ class LinearArms:
             self.sums *= self.discount
         self.moments[arm] += np.outer(row, row)
         self.sums[arm] += reward * row
+        changed = slice(None) if self.discount < 1.0 else arm
+        self.inverses[changed] = np.linalg.inv(self.moments[changed] + np.eye(len(row)))
 
 
 def linear(width: float, discount: float, drawn: bool) -> Build:
@@ -171,8 +173,8 @@ def walking(noise: Any, arms: int, inputs: int) -> bandits.DefaultAgent:
 
 OURS: dict[str, Callable[[int, int], bandits.DefaultAgent]] = {
     "credo": bandits.default_agent,
-    "credo, a walk, known noise": partial(walking, 0.1),
-    "credo, a walk, unknown noise": partial(walking, credo.InverseGamma(2.0, 0.1)),
+    "walking lines of credo, known noise": partial(walking, 0.1),
+    "walking lines of credo, unknown noise": partial(walking, credo.InverseGamma(2.0, 0.1)),
 }
 """Our agents; the default is compared, and the others stand beside it."""
 

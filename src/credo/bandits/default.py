@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt import Each, Experts
 from credo.bandits.agent import Agent, AgentBelief, UnitsName
@@ -24,18 +25,25 @@ from credo.models import Linear, Model, RandomFeatures
 
 __all__ = ["DefaultAgent", "agent_of", "default_agent"]
 
-WAVES, WAVE_VARS, WAVE_NOISE, LINEAR = 200, (0.3, 1.0), 0.1, 0.5
-"""Waves: how many, the prior variances of the members, the noise of rewards, and the factor of the inputs."""
+WAVES, FEWEST, WAVE_VAR, WAVE_NOISE, LINEAR = 128, 32, 0.3, 0.1, 0.5
+"""Waves: how many at most and at least, their prior variance, the noise of rewards, and the factor of the
+inputs."""
 
-LINE_VAR, LINE_NOISE, LINE_WALK = 0.3, 0.01, 3e-4
-"""The linear member: its prior variance, the noise of rewards, and by which variance a step it walks."""
+NUMBERS = 300_000
+"""How many numbers the covariances of all arms' waves may have together, where this leaves `FEWEST` waves."""
+
+LINES = ((0.1, 0.0), (0.01, 3e-4))
+"""The linear members: the noise of rewards, and by which variance a step each one walks."""
+
+LINE_VAR = 0.1
+"""Their prior variance."""
 
 JUDGED = 1.0 / (2.0 * WAVE_NOISE)
 """How much a squared error counts: as where noise has the variance `WAVE_NOISE` for every member."""
 
-TO_WAVES, TO_LINE, AMONG = 0.03, 1e-4, 1e-3
-"""The probabilities at a step that waves take over from the linear member, this one from waves, or waves from
-waves."""
+TO_WAVES, TO_LINES, AMONG = 3e-3, 1e-4, 1e-3
+"""The probabilities at a step that waves take over from a linear member, linear members from waves, or one
+linear member from the other."""
 
 WIDTH, FLOOR, FLOORS = 0.7, 1e-3, 0.01
 """The default policy: how many standard deviations are added, the least probability of an arm, and of all
@@ -44,8 +52,8 @@ arms together."""
 MANY_INPUTS = 150
 """Above how many inputs features are rectified."""
 
-UNITS, UNIT_VARS, UNIT_NOISE = 400, (0.004,), 0.02
-"""Rectified features: how many, the prior variances, and the noise of rewards."""
+UNITS, UNIT_VAR, UNIT_NOISE = 400, 0.004, 0.02
+"""Rectified features: how many, the prior variance, and the noise of rewards."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +114,13 @@ def default_agent(
     """An agent that needs no settings, for rewards in any units and contexts of numbers.
 
     Three learners of each arm's reward are weighed by their squared errors so far (`Experts`), and the best
-    one may change. In two of them it is a linear function of the inputs plus 200 random waves, with a full
-    covariance: the one with a small prior variance learns noisy rewards sooner, and the one with a large
-    prior goes on to explore where rewards are rare and large. The third is linear, with a tenth of the noise,
-    and walks, so that it follows a world that moves. It is trusted only while it predicts better than waves.
-    With more than 150 inputs, as in images, one learner of 400 random rectified features takes the place of
-    all. Nothing is tuned to a data set; the settings were chosen on other seeds of statlog, covertype,
-    MNIST, the wheel and simulated worlds that stand still, jump and have heavy tails.
+    one may change. One is a linear function of the inputs plus 128 random waves, with a full covariance, and
+    two are linear: one stands still, and the other has a tenth of the noise and walks, so that it follows a
+    world that moves. With more than 18 arms there are fewer waves, down to 32, so that a decision does not
+    take longer and longer: each arm then has fewer rewards to learn from. With more than 150 inputs, as in
+    images, one learner of 400 random rectified features takes the place of all. Nothing is tuned to a data
+    set; the settings were chosen on other seeds of statlog, covertype, MNIST, the wheel and simulated worlds
+    that stand still, jump and have heavy tails.
 
     The policy is `UCB(0.7)` with a floor of .001 under the probability of each arm, or of .01 / K where that
     is less. So every arm is tried from time to time, and any other policy can be evaluated on the log.
@@ -135,19 +143,18 @@ def default_agent(
     Raises:
         CredoError: a number is below 1, or the design is another one.
 
-    Cost: 2 K (200 + d)^2, and with more than 150 inputs 400 (400 K + d).
+    Cost: K (128 + d)^2, with more than 18 arms (sqrt(300,000) + d sqrt(K))^2, and with more than 150 inputs
+    400 (400 K + d).
     """
     require_integer("arms", arms, 2)
     require_integer("inputs", inputs, 1)
     require_choice("design", design, ("outputs", "actions"))
-    members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(inputs, scale, key)
+    kinds = 1 if design == "actions" else arms
+    members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(kinds, inputs, scale, key)
     learners = [
         regression if design == "actions" else ArmsDesign(regression, arms) for regression in members.learners
     ]
-    if len(learners) == 1:
-        experts = Experts(learners, switching=AMONG)
-    else:
-        experts = Experts(learners, _switching(), loss=squared_error, learning_rate=JUDGED)
+    experts = Experts(learners, _switching(len(learners)), loss=squared_error, learning_rate=JUDGED)
     agent = Agent(
         experts,
         arms,
@@ -167,19 +174,20 @@ class _Members(NamedTuple):
     variances: list[float]
 
 
-def _narrow(inputs: int, scaled: bool, key: Key) -> _Members:
-    """Waves under a small and a large prior, and a linear model that walks."""
-    net, line = _waves(inputs, scaled, key), Linear()
+def _narrow(arms: int, inputs: int, scaled: bool, key: Key) -> _Members:
+    """Waves, and linear models of which one stands still and one walks."""
+    net, line = _waves(arms, inputs, scaled, key), Linear()
     waves: Learner[Any] = extended_kalman(Model(net, Normal(WAVE_NOISE)))
-    walking = extended_kalman(Model(line, Normal(LINE_NOISE)), dynamics=RandomWalk(LINE_WALK))
+    lines = [extended_kalman(Model(line, Normal(noise)), dynamics=RandomWalk(walk)) for noise, walk in LINES]
     flat = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.result_type(float)), line.init(0, (inputs,)))
-    return _Members([waves, waves, walking], Each([net.init(), net.init(), flat]), [*WAVE_VARS, LINE_VAR])
+    starts = [net.init(), *(flat for _ in LINES)]
+    return _Members([waves, *lines], Each(starts), [WAVE_VAR, *(LINE_VAR for _ in LINES)])
 
 
 def _wide(inputs: int, scaled: bool, key: Key) -> _Members:
     """Rectified features, whose covariance does not grow with the inputs."""
     net = _rectified(inputs, scaled, key)
-    return _Members([extended_kalman(Model(net, Normal(UNIT_NOISE)))], net.init(), list(UNIT_VARS))
+    return _Members([extended_kalman(Model(net, Normal(UNIT_NOISE)))], net.init(), [UNIT_VAR])
 
 
 def squared_error(predictive: Predictive, y: PyTree) -> Array:
@@ -192,18 +200,21 @@ def squared_error(predictive: Predictive, y: PyTree) -> Array:
     return jnp.sum((mean - jnp.asarray(y, mean.dtype)) ** 2)
 
 
-def _switching() -> Array:
-    """The probabilities that one member takes over from another, by which waves are preferred."""
-    away, back = AMONG, TO_LINE
-    stay = 1.0 - away - back
-    rates = [[stay, away, back], [away, stay, back], [TO_WAVES / 2, TO_WAVES / 2, 1.0 - TO_WAVES]]
+def _switching(members: int) -> Array:
+    """The probabilities that one member takes over from another, by which waves, the first, are preferred."""
+    lines = max(members - 1, 1)
+    rates = np.full((members, members), AMONG / max(lines - 1, 1))
+    rates[0, :], rates[:, 0] = TO_LINES / lines, TO_WAVES
+    np.fill_diagonal(rates, 0.0)
+    np.fill_diagonal(rates, 1.0 - rates.sum(axis=1))
     return jnp.asarray(rates, jnp.result_type(float))
 
 
-def _waves(inputs: int, scaled: bool, key: Key) -> RandomFeatures:
+def _waves(arms: int, inputs: int, scaled: bool, key: Key) -> RandomFeatures:
     """Smooth functions. Standardised inputs are sqrt(2 d) apart; others are taken to be closer."""
     length = math.sqrt(inputs) * (1.0 if scaled else 0.2)
-    return RandomFeatures.draw(key, inputs, WAVES, length, linear=LINEAR)
+    count = int(min(max(math.sqrt(NUMBERS / arms), FEWEST), WAVES))
+    return RandomFeatures.draw(key, inputs, count, length, linear=LINEAR)
 
 
 def _rectified(inputs: int, scaled: bool, key: Key) -> RandomFeatures:

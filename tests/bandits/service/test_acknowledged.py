@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.bandits.service.worlds import XS, Clock, coins, linear, nameless
@@ -144,6 +145,24 @@ def test_content_is_the_same_however_it_is_written() -> None:
     assert content_of(np.array([1.0, 2.0], np.float32), None) == content_of([1, 2], None)
     unlike = [{"a": 2.0}, {"a": True}, {"a": "1.0"}, {"a": 1.0, "b": 0.0}, [1.0], None, {"a": 10**400}]
     assert len({content_of(one, None) for one in unlike} | {content_of({"a": 1.0}, ["x"])}) == len(unlike) + 1
+
+
+def test_content_of_many_numbers_is_that_of_the_numbers() -> None:
+    table = np.random.default_rng(0).integers(-9, 9, (30, 10)) / 4.0
+    same = [
+        table,
+        table.astype(np.float32),
+        jnp.asarray(table),
+        table.tolist(),
+        tuple(map(tuple, table.tolist())),
+    ]
+    assert len({content_of(one, None) for one in same}) == 1
+    whole = np.arange(300)
+    assert content_of(whole, None) == content_of([float(number) for number in whole], None)
+    other, flag = table.copy(), table.tolist()
+    other[7, 3], flag[7][3] = 99.0, True
+    unlike = [table, other, table.T, table.ravel(), flag, flag[:-1], [*flag[:-1], [1.0]], table[:25]]
+    assert len({content_of(one, None) for one in unlike}) == len(unlike)
 
 
 def test_a_repeated_request_is_known_after_a_crash_and_another_one_is_not(tmp_path: pathlib.Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,16 +22,46 @@ RewardRange: TypeAlias = tuple[float, float]
 _LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
+_MANY = 256
+"""From how many numbers on a digest of their bytes stands for a context, since writing them takes long."""
+
+
 def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
     """Letters that stand for a context, the arms that were asked for (None: all) and what else was said: the
     same ones whenever values are the same, in any order of names, as whole numbers or not, and from a log.
     """
+    table = _table(context)
     asked = {
-        "context": plain(context, _number, _numbers),
+        "context": plain(context, _number, _numbers) if table is None else _digest(table),
         "arms": None if arms is None else sorted(set(map(str, arms))),
         **{name: plain(value, _number, _numbers) for name, value in more.items()},
     }
     return hashlib.blake2b(_LETTERS(asked).encode(), digest_size=8).hexdigest()
+
+
+def _table(context: Any) -> np.ndarray | None:
+    """A context of many finite numbers as an array, whether it is an array or lists; None for all others."""
+    if isinstance(context, list | tuple):
+        flat = list(context)
+        while flat and isinstance(flat[0], list | tuple):
+            if not all(isinstance(row, list | tuple) for row in flat):
+                return None
+            flat = [item for row in flat for item in row]
+        if len(flat) < _MANY or not set(map(type, flat)) <= {int, float}:
+            return None
+    elif getattr(context, "size", 0) < _MANY or isinstance(context, Mapping):
+        return None
+    try:
+        array = np.asarray(context)
+    except ValueError:  # rows of several lengths
+        return None
+    return array if array.dtype.kind in "iuf" and np.isfinite(array).all() else None
+
+
+def _digest(array: np.ndarray) -> list[Any]:
+    """What stands for an array of finite numbers."""
+    numbers = np.ascontiguousarray(_numbers(array), "<f8")
+    return ["numbers", list(array.shape), hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()]
 
 
 def _number(value: Any) -> Any:
