@@ -178,7 +178,10 @@ def _narrow(arms: int, inputs: int, scaled: bool, key: Key) -> _Members:
     """Waves, and linear models of which one stands still and one walks."""
     net, line = _waves(arms, inputs, scaled, key), Linear()
     waves: Learner[Any] = extended_kalman(Model(net, Normal(WAVE_NOISE)))
-    lines = [extended_kalman(Model(line, Normal(noise)), dynamics=RandomWalk(walk)) for noise, walk in LINES]
+    lines = [
+        extended_kalman(Model(line, Normal(noise)), dynamics=RandomWalk(walk), form="dense")
+        for noise, walk in LINES
+    ]
     flat = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.result_type(float)), line.init(0, (inputs,)))
     starts = [net.init(), *(flat for _ in LINES)]
     return _Members([waves, *lines], Each(starts), [WAVE_VAR, *(LINE_VAR for _ in LINES)])
