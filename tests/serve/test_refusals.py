@@ -57,6 +57,8 @@ def test_a_row_that_cannot_be_is_refused(host: Host, digest: Callable[[], str], 
         ({"target": "y", "task": "ranking"}, "task must be classification, regression or count"),
         ({"kind": "bandit", "arms": ["a"]}, "arms must be at least two different names; got ['a']."),
         ({"kind": "bandit", "arms": ["a", "b"], "policy": "luck"}, "policy"),
+        ({"kind": "bandit", "arms": ["a", "b"], "agent": "luck"}, "agent"),
+        ({"kind": "bandit", "arms": ["a", "b"], "agent": "network", "features": 0}, "agent"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(host: Host, spec: dict[str, object], sentence: str) -> None:

@@ -19,9 +19,10 @@ from credo.learners import BetaBernoulli, Learner, bong, extended_kalman
 from credo.likelihoods import Normal
 from credo.models import MLP, Linear, Model
 
-__all__ = ["BanditProblem", "PreparedAgent", "policy_of", "prepare"]
+__all__ = ["AGENTS", "BanditProblem", "PreparedAgent", "policy_of", "prepare"]
 
-_AGENTS = ("default", "linear", "network", "beta")
+AGENTS = ("default", "linear", "network", "beta")
+"""The names of agents."""
 
 NOISE_VAR, RANK, HIDDEN, FULL_INPUTS = 0.1, 10, 50, 150
 """The noise of rewards, the directions and hidden units of a network, and the most inputs of a covariance."""
@@ -89,7 +90,7 @@ def policy_of(text: str | None) -> Policy | None:
 
 def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """An agent by its name, with the given policy or its own, that fits the problem."""
-    require_choice("agent", name, _AGENTS)
+    require_choice("agent", name, AGENTS)
     if name == "beta":
         return _of_chances(problem, policy)
     if problem.inputs is None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from credo.bandits.named_agents import policy_of
-from credo.core.errors import CredoError, require_integer, require_positive, suggest
+from credo.bandits.named_agents import AGENTS, policy_of
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive, suggest
 from credo.recipes.settings import Options
 from credo.serve.problems import Problem
 from credo.tables.schema import ColumnSpec, Schema, TargetSpec
@@ -213,6 +213,9 @@ def _require_bandit(spec: BanditSpec) -> None:
     if spec.on_missing is not None and not math.isfinite(spec.on_missing):
         raise CredoError(f"on_missing must be a finite number; got {spec.on_missing}.", field="on_missing")
     policy_of(spec.policy)
+    require_choice("agent", spec.agent, AGENTS)
+    if spec.agent == "network" and spec.inputs is None and not spec.features:
+        raise CredoError("agent network needs contexts; got features = 0 and no inputs.", field="agent")
 
 
 def _require_brought(spec: BanditSpec, most: int) -> None:
