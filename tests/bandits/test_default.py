@@ -101,10 +101,13 @@ def test_a_reward_among_many_arms_learns_in_one() -> None:
     assert tell is not None and tell.arm is not None  # the line walks in all arms, and waves in one
 
 
-@pytest.mark.parametrize(("arms", "waves"), [(2, 128), (18, 128), (75, 63), (1000, 32)])
-def test_the_waves_of_many_arms_are_few(arms: int, waves: int) -> None:
-    prior = bandits.default_agent(arms, 5).params(jax.random.key(0))
-    assert np.shape(jax.tree.leaves(prior)[0])[0] == waves + 5 + 1
+@pytest.mark.parametrize(
+    ("arms", "waves", "var"), [(2, 128, 0.3), (18, 128, 0.72), (75, 63, 1.0), (1000, 32, 1.0)]
+)
+def test_many_arms_have_few_waves_and_a_wide_prior(arms: int, waves: int, var: float) -> None:
+    start = bandits.default_agent(arms, 5)
+    assert np.shape(jax.tree.leaves(start.params(jax.random.key(0)))[0])[0] == waves + 5 + 1
+    assert jax.tree.leaves(start.var)[0] == pytest.approx(var)
 
 
 def test_features_of_actions() -> None:

@@ -25,9 +25,12 @@ from credo.models import Linear, Model, RandomFeatures
 
 __all__ = ["DefaultAgent", "agent_of", "default_agent"]
 
-WAVES, FEWEST, WAVE_VAR, WAVE_NOISE, LINEAR = 128, 32, 0.3, 0.1, 0.5
-"""Waves: how many at most and at least, their prior variance, the noise of rewards, and the factor of the
-inputs."""
+WAVES, FEWEST, WAVE_NOISE, LINEAR = 128, 32, 0.1, 0.5
+"""Waves: how many at most and at least, the noise of rewards, and the factor of the inputs."""
+
+WAVE_VAR, ARM_VAR, MOST_VAR = 0.3, 0.04, 1.0
+"""The prior variance of waves: at least, for each arm, and at most. The more arms there are, the fewer
+rewards has each, and the more tries it takes to find the right one."""
 
 NUMBERS = 300_000
 """How many numbers the covariances of all arms' waves may have together, where this leaves `FEWEST` waves."""
@@ -117,7 +120,8 @@ def default_agent(
     one may change. One is a linear function of the inputs plus 128 random waves, with a full covariance, and
     two are linear: one stands still, and the other has a tenth of the noise and walks, so that it follows a
     world that moves. With more than 18 arms there are fewer waves, down to 32, so that a decision does not
-    take longer and longer: each arm then has fewer rewards to learn from. With more than 150 inputs, as in
+    take longer and longer: each arm then has fewer rewards to learn from. Their prior variance grows with the
+    number of arms, from .3 to 1, so that more arms are tried. With more than 150 inputs, as in
     images, one learner of 400 random rectified features takes the place of all. Nothing is tuned to a data
     set; the settings were chosen on other seeds of statlog, covertype, MNIST, the wheel and simulated worlds
     that stand still, jump and have heavy tails.
@@ -184,7 +188,8 @@ def _narrow(arms: int, inputs: int, scaled: bool, key: Key) -> _Members:
     ]
     flat = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.result_type(float)), line.init(0, (inputs,)))
     starts = [net.init(), *(flat for _ in LINES)]
-    return _Members([waves, *lines], Each(starts), [WAVE_VAR, *(LINE_VAR for _ in LINES)])
+    wave_var = min(max(WAVE_VAR, ARM_VAR * arms), MOST_VAR)
+    return _Members([waves, *lines], Each(starts), [wave_var, *(LINE_VAR for _ in LINES)])
 
 
 def _wide(inputs: int, scaled: bool, key: Key) -> _Members:
