@@ -110,6 +110,13 @@ def test_many_arms_have_few_waves_and_a_wide_prior(arms: int, waves: int, var: f
     assert jax.tree.leaves(start.var)[0] == pytest.approx(var)
 
 
+def test_time_moves_the_lines_of_all_arms_without_decompositions() -> None:
+    start = bandits.default_agent(3, 2)
+    rewards = start.agent.rewards
+    moved = jax.make_jaxpr(lambda belief: rewards.time_update(belief, None))(start.init(0))
+    assert "qr" not in str(moved)  # two for each arm took most of the time of a decision among many
+
+
 def test_features_of_actions() -> None:
     start = bandits.default_agent(3, 2, design="actions")
     belief = start.init(0)
