@@ -110,6 +110,13 @@ def test_many_arms_have_few_waves_and_a_wide_prior(arms: int, waves: int, var: f
     assert jax.tree.leaves(start.var)[0] == pytest.approx(var)
 
 
+def test_waves_are_preferred_to_lines() -> None:
+    learner: Any = bandits.default_agent(3, 2).agent.learner
+    rates = np.asarray(learner.switching)
+    np.testing.assert_allclose(rates.sum(axis=1), 1.0, atol=1e-7)
+    assert np.all(rates[1:, 0] > 10 * rates[0, 1:].sum()) and rates[1, 2] == rates[2, 1] > 0
+
+
 def test_time_moves_the_lines_of_all_arms_without_decompositions() -> None:
     start = bandits.default_agent(3, 2)
     rewards = start.agent.rewards
