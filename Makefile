@@ -2,7 +2,7 @@
 # make test   set up what is missing, then lint, types, floors and the test-suite
 # make soak   a million rows of every learner that hurt, and a run that is killed again and again; for hours
 # make thorough  what the test-suite samples, in full: half an hour more
-# make bench  speed and scores beside named peers, into benchmarks/RESULTS.md; ARGS="--only estimators" runs one section.
+# make bench  speed and scores beside named peers, into benchmarks/results.json and the pages; ARGS="--only estimators" runs one section.
 #             Then one table of what must be fast, and whether it is; CODES=FOLDER has the official codes
 # make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #

@@ -221,7 +221,7 @@ WORLDS = {
         scaled=False,
     ),
     "wheel": World(
-        "the wheel, delta = .95, 2 inputs, 5 arms",
+        "the wheel, delta = 0.95, 2 inputs, 5 arms",
         functools.partial(bandits.load_environment, "wheel", delta=0.95, divisor=DIVISOR),
         {DEFAULT: agents.default, FEATURES: WHEEL_FEATURES, **LINEAR},
         WHEEL,

@@ -179,9 +179,9 @@ class Score:
     @property
     def words(self) -> str:
         """As in the table."""
-        p = "0" if self.p < 5e-4 else f"{self.p:.3f}".lstrip("0")
+        p = "0" if self.p < 5e-4 else f"{self.p:.3f}"
         refused = "" if self.learned > 0.9995 else f", {1 - self.learned:.1%} refused"
-        return f"{self.distance:.2f} (p = {p}){refused}".replace("0.", ".", 1)
+        return f"{self.distance:.2f} (p = {p}){refused}"
 
 
 def ranks(learner: Any, world: World, dim: int, key: Array) -> Array:

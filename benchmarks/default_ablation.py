@@ -31,11 +31,11 @@ MEMBERS: dict[str, Change] = {
     "linear members only": _without(lambda member: member.network.kind != "linear"),
     "no linear members": _without(lambda member: member.network.kind == "linear"),
     "nothing walks": lambda member: dataclasses.replace(member, walk=0.0),
-    "no fast walks (.01, .1)": _without(lambda member: member.walk >= 1e-2),
+    "no fast walks (0.01, 0.1)": _without(lambda member: member.walk >= 1e-2),
     "one non-linearity (elu)": lambda member: dataclasses.replace(member, activation="elu"),
     "no noise by the inputs": _without(lambda member: member.noise == "input"),
     "one clip (3)": lambda member: dataclasses.replace(member, clip=3.0),
-    "one forgetting of the noise (.99)": lambda member: dataclasses.replace(
+    "one forgetting of the noise (0.99)": lambda member: dataclasses.replace(
         member, forgetting=member.forgetting if member.noise == "input" else 0.99
     ),
     "prior variance 4": lambda member: dataclasses.replace(member, prior_var=min(member.prior_var, 4.0)),
@@ -47,7 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no sharpness": {"SHARPNESS": ()},
     "no tails": {},
     "no switching between members": {"SWITCHING": 0.0},
-    "one rate of switching (.001)": {"SWITCHING": 1e-3},
+    "one rate of switching (0.001)": {"SWITCHING": 1e-3},
     "unit blocks in place of full": {"FULL_COST": 0},
 }
 """Variations of the settings that all members share."""

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from default_dirty import KINDS
 from default_groups import clean_of, dirt_of, group_of
-from default_standing import Table, line
+from default_standing import Table
+from result_markdown import line
 
 __all__ = ["BATCH", "ahead", "dirt_said", "dirty_costs", "losses", "online", "stands"]
 
@@ -46,7 +47,7 @@ def _word(scores: Scores) -> str:
 
 
 def number(value: float) -> str:
-    """Three decimals, four of what is below .1, and whole numbers of what is large."""
+    """Three decimals, four of what is below 0.1, and whole numbers of what is large."""
     size = abs(value)
     decimals = 4 if size < 0.1 else 3 if size < 10 else 2 if size < 100 else 0
     return f"{value:,.{decimals}f}"
@@ -113,8 +114,8 @@ def losses(table: Table) -> str:
     """Every score by which credo is behind, or not what it should be: by stream, the score, ours and theirs.
 
     Log loss: whoever has less. Error or RMSE: whoever has less by more than 2%. Calibration after 2,000 rows,
-    or of all where there are no more: an ECE above .03, or 90% intervals that cover less than .88 or more
-    than .92. A dirty copy: a cost above .05 nats.
+    or of all where there are no more: an ECE above 0.03, or 90% intervals that cover less than 0.88 or more
+    than 0.92. A dirty copy: a cost above 0.05 nats.
     """
     lines = [line(["stream", "", "score", "credo", "better, or the aim", "by whom"])]
     lines.append(line(["---", "---", "---", "--:", "--:", "---"]))

@@ -1,28 +1,18 @@
-"""Writes the tables of docs/explanation/defaults.md and defaults-tables.md from `results/defaults.csv`.
-
-    python benchmarks/default_page.py
-
-What stands between `<!-- generated: NAME -->` and `<!-- end -->` is written anew; the rest of a page stays.
-"""
+"""What the tables of docs/explanation/defaults.md and defaults-tables.md say, made of the results."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from default_best import BATCH, OURS, ahead, dirt_said, dirty_costs, losses, stands
-from default_groups import GROUPS, clean_of, group_of
-from default_results import Result, Shape, read, read_shapes
-from default_standing import Table, line
+from default_groups import GROUPS, clean_of
+from default_results import Result, Shape
 from default_tables import described, tables
+from result_evidence import Evidence
+from result_markdown import day, line, table
 
-__all__ = ["METHODS", "PAGES", "REGIONS", "filled", "pages"]
-
-DOCS = Path(__file__).parents[1] / "docs/explanation"
-PAGES = (DOCS / "defaults.md", DOCS / "defaults-tables.md")
-_REGION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+__all__ = ["METHODS", "REGIONS"]
 
 RIVER = (
     "River AMF",
@@ -49,30 +39,10 @@ TITLES = {
 } | {group: f"Copies of the tables with {group.split('~')[1]}" for group in GROUPS if "~" in group}
 
 
-class Evidence:
-    """The results and the sizes of the streams."""
-
-    def __init__(self, results: Sequence[Result], shapes: Mapping[str, Shape]) -> None:
-        self.results, self.shapes = results, shapes
-
-    def table(self, *groups: str) -> Table:
-        """The scores of the streams of some groups, in their order."""
-        names = [name for group in groups for name in GROUPS[group]]
-        table: Table = {name: {} for name in names}
-        for one in self.results:
-            if one.stream in table:
-                table[one.stream][one.method] = one.entry["scores"]
-        return {name: row for name, row in table.items() if row}
-
-    def of(self, group: str) -> list[Result]:
-        """The results of a group."""
-        return [one for one in self.results if group_of(one.stream) == group]
-
-
 def _standing(group: str) -> Callable[[Evidence], str]:
     def text(evidence: Evidence) -> str:
-        table = evidence.table(group)
-        return f"{stands(table)}\n\n{ahead(table)}"
+        scores = evidence.table(group)
+        return f"{stands(scores)}\n\n{ahead(scores)}"
 
     return text
 
@@ -157,7 +127,14 @@ def _fits(method: str, shape: Shape) -> bool:
     return method in METHODS[shape.task] and (method != "River softmax" or shape.classes > 2)
 
 
+def _budgets(evidence: Evidence) -> str:
+    section = evidence.sections["budgets"]
+    said = f"Measured on {day(section.date)} by {section.command}; {section.conditions}"
+    return "\n\n".join([table(section.grid), said, *(part for part in section.body if isinstance(part, str))])
+
+
 REGIONS: dict[str, Callable[[Evidence], str]] = {
+    "budgets": _budgets,
     "unseen": _standing("unseen"),
     "held": _standing("held"),
     "lost": _lost,
@@ -169,19 +146,3 @@ REGIONS: dict[str, Callable[[Evidence], str]] = {
     "tables": _tables,
 }
 """What is written into the pages, by the name of the region."""
-
-
-def filled(text: str, evidence: Evidence) -> str:
-    """A page with its regions written anew."""
-    return _REGION.sub(lambda found: f"{found[1]}\n{REGIONS[found[2]](evidence)}\n\n{found[3]}", text)
-
-
-def pages() -> dict[Path, str]:
-    """The pages as they should be."""
-    evidence = Evidence(read(), read_shapes())
-    return {path: filled(path.read_text(encoding="utf-8"), evidence) for path in PAGES}
-
-
-if __name__ == "__main__":
-    for path, text in pages().items():
-        path.write_text(text, encoding="utf-8")

@@ -1,27 +1,25 @@
-"""The results of `defaults.py`: one line for each stream and method in `results/defaults.csv`.
+"""The results of `defaults.py`: one line for each stream and method in the scores of `results.json`.
 
-The pages of the default and the README say what this file says. `results/streams.csv` has the sizes of the
-streams. Numbers have four significant digits; a cell is empty where there is no such score.
+README and the pages of the default say what this file says; its `streams` are the sizes of the streams.
+Numbers have four significant digits; a cell is null if there is no such score.
 """
 
 from __future__ import annotations
 
-import csv
 import datetime
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from default_groups import GROUPS, group_of
+from result_file import FILE, load, save
 
 import credo
 
 __all__ = [
-    "RESULTS",
-    "STREAMS",
     "Result",
     "Shape",
     "collected",
@@ -35,13 +33,7 @@ __all__ = [
     "write_shapes",
 ]
 
-FOLDER = Path(__file__).parent / "results"
-RESULTS = FOLDER / "defaults.csv"
-"""The scores."""
-
-STREAMS = FOLDER / "streams.csv"
-"""The sizes of the streams."""
-
+WORDS = ("stream", "method", "date", "version")
 SCORES = (
     "rows",
     "log_loss",
@@ -120,7 +112,7 @@ def version_of(method: str) -> str:
 
 def _commit() -> str:
     """The commit of this checkout, as a version has it; nothing where there is none."""
-    command = ["git", "-C", str(FOLDER.parent), "rev-parse", "--short", "HEAD"]
+    command = ["git", "-C", str(FILE.parent), "rev-parse", "--short", "HEAD"]
     try:
         return f"+{subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()}"
     except (OSError, subprocess.CalledProcessError):
@@ -165,61 +157,45 @@ def merged(before: Iterable[Result], new: Iterable[Result]) -> list[Result]:
     return list(results.values())
 
 
-def write(path: Path, results: Iterable[Result]) -> None:
+def write(results: Iterable[Result], path: Path = FILE) -> None:
     """Write results in the order of the groups, of their streams, and of the methods' names."""
     order = _places()
-    lines = [["stream", "method", "date", "version", *SCORES]]
-    for one in sorted(results, key=lambda one: (order[one.stream], one.method)):
-        cells = [_cell(one.scores.get(name)) for name in SCORES]
-        lines.append([one.stream, one.method, one.date, one.version, *cells])
-    _write(path, lines)
-
-
-def _cell(number: float | None) -> str:
-    return "" if number is None else str(number) if isinstance(number, int) else f"{number:.4g}"
-
-
-def read(path: Path = RESULTS) -> list[Result]:
-    """The results of a file, in its order; none where there is no file."""
-    return [
-        Result(
-            line["stream"],
-            line["method"],
-            line["date"],
-            line["version"],
-            {name: _number(name, line[name]) for name in SCORES if line[name]},
-        )
-        for line in _lines(path)
+    rows = [
+        [one.stream, one.method, one.date, one.version, *(one.scores.get(name) for name in SCORES)]
+        for one in sorted(results, key=lambda one: (order[one.stream], one.method))
     ]
+    save(load(path) | {"scores": {"columns": [*WORDS, *SCORES], "rows": rows}}, path)
 
 
-def _number(name: str, cell: str) -> float:
-    return int(cell) if name in WHOLE else float(cell)
+def read(path: Path = FILE) -> list[Result]:
+    """The results of a file, in its order; none if there is no file."""
+    found = []
+    for row in _rows(path, "scores"):
+        scores = {name: row[name] for name in SCORES if row[name] is not None}
+        found.append(Result(row["stream"], row["method"], row["date"], row["version"], scores))
+    return found
 
 
-def read_shapes(path: Path = STREAMS) -> dict[str, Shape]:
-    """The sizes of streams by name; none where there is no file."""
-    return {
-        line["stream"]: Shape(line["task"], *(int(line[name]) for name in Shape._fields[1:]))
-        for line in _lines(path)
-    }
+def read_shapes(path: Path = FILE) -> dict[str, Shape]:
+    """The sizes of streams by name; none if there is no file."""
+    return {row["stream"]: Shape(*(row[name] for name in Shape._fields)) for row in _rows(path, "streams")}
 
 
-def write_shapes(path: Path, shapes: Mapping[str, Shape]) -> None:
+def write_shapes(shapes: Mapping[str, Shape], path: Path = FILE) -> None:
     """Write the sizes of streams, in the order of the groups."""
     order = _places()
-    lines = [[name, *map(str, shapes[name])] for name in sorted(shapes, key=order.__getitem__)]
-    _write(path, [["stream", *Shape._fields], *lines])
+    rows = [[name, *shapes[name]] for name in sorted(shapes, key=order.__getitem__)]
+    save(load(path) | {"streams": {"columns": ["stream", *Shape._fields], "rows": rows}}, path)
 
 
 def missing_shapes(
-    known: Mapping[str, Shape], names: Iterable[str], load: Callable[[str], Any]
+    known: Mapping[str, Shape], names: Iterable[str], loader: Callable[[str], Any]
 ) -> dict[str, Shape]:
     """The sizes of the streams that are not known yet, by loading them."""
     shapes = {}
     for name in names:
         if name not in known:
-            rows = load(name)
+            rows = loader(name)
             shapes[name] = Shape(rows.task, len(rows.target), len(rows.columns), len(rows.classes))
     return shapes
 
@@ -233,14 +209,6 @@ def _places() -> dict[str, tuple[int, int]]:
     }
 
 
-def _lines(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(lines)
+def _rows(path: Path, part: str) -> list[dict[str, Any]]:
+    grid = load(path).get(part, {"columns": [], "rows": []})
+    return [dict(zip(grid["columns"], row, strict=True)) for row in grid["rows"]]

@@ -7,16 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from default_dirty import KINDS
+from result_markdown import line
 
-__all__ = ["Table", "dirt", "line", "rank", "standing"]
+__all__ = ["Table", "dirt", "rank", "standing"]
 
 Table: TypeAlias = dict[str, dict[str, Mapping[str, Any]]]
 """Scores by stream and peer."""
-
-
-def line(cells: Sequence[str]) -> str:
-    """A line of a table in Markdown."""
-    return f"| {' | '.join(cells)} |"
 
 
 def rank(table: Table, peer: str) -> float:

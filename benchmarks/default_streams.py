@@ -119,7 +119,7 @@ def simulated(kind: str, rows: int = 5000, width: int = 5, seed: int = 7) -> Str
 
     `heteroscedastic` has noise that follows the inputs, `heavy-tailed` a Student's t with 1.5 degrees of
     freedom, `log-normal` and `poisson` targets that are positive and counts, `walking` weights that walk by
-    .05 a row, `resets` new weights every 1,000 rows, and `rare` two classes of about 2% beside a large one.
+    0.05 a row, `resets` new weights every 1,000 rows, and `rare` two classes of about 2% beside a large one.
     """
     random = np.random.default_rng(seed)
     x = random.normal(size=(rows, width))

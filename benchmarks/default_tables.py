@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from default_groups import STANDARD, dirt_of, group_of
 from default_results import Shape
-from default_standing import Table, dirt, line, rank, standing
+from default_standing import Table, dirt, rank, standing
+from result_markdown import line
 
 __all__ = ["described", "tables"]
 

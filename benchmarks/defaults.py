@@ -4,8 +4,8 @@
     python benchmarks/defaults.py --cache FOLDER --only credo --again
     python benchmarks/defaults.py --cache FOLDER --ablate
     python benchmarks/defaults.py --cache FOLDER --streams unseen,unseen~sentinels,wide
-    python benchmarks/defaults.py --cache FOLDER --results    # into results/defaults.csv, with what is there
-    python benchmarks/default_page.py                         # the tables of the pages, of that file
+    python benchmarks/defaults.py --cache FOLDER --results    # into results.json, with what is there
+    python benchmarks/run.py --pages                          # the tables of the pages, of that file
     python benchmarks/defaults.py --cache FOLDER --markdown   # prints the tables of the folder, ablations too
 
 Every method forecasts a row, and then learns it. The folder has a JSON file for each stream and peer, and the
@@ -31,8 +31,6 @@ from default_ours import ours
 from default_peers import numbers_of, peers_of
 from default_refits import Refitted
 from default_results import (
-    RESULTS,
-    STREAMS,
     collected,
     day_of,
     merged,
@@ -46,6 +44,7 @@ from default_results import (
 from default_scores import Scores, class_scores, normal_scores
 from default_streams import Stream
 from default_tables import described, tables
+from result_file import FILE
 
 OURS = "credo"
 
@@ -152,11 +151,10 @@ def rescore(folder: Path, names: list[str]) -> None:
 def write_results(folder: Path, path: Path) -> None:
     """Write the scores of a folder into a file beside those that it has, and the sizes of their streams."""
     results = merged(read(path), collected(folder, OURS))
-    write(path, results)
-    sizes = path.with_name(STREAMS.name)
-    known = read_shapes(sizes)
+    write(results, path)
+    known = read_shapes(path)
     names = dict.fromkeys(clean_of(one.stream) for one in results)
-    write_shapes(sizes, known | missing_shapes(known, names, stream))
+    write_shapes(known | missing_shapes(known, names, stream), path)
 
 
 def main() -> None:
@@ -178,7 +176,7 @@ def main() -> None:
         "--results",
         type=Path,
         nargs="?",
-        const=RESULTS,
+        const=FILE,
         help="write the folder's scores into this file, and run nothing; by default %(const)s",
     )
     arguments = parser.parse_args()

@@ -68,17 +68,17 @@ STREAMS: dict[str, Stream] = {
     "Phishing": Stream(
         datasets.Phishing,
         metrics.LogLoss,
-        "at most .31",
+        "at most 0.31",
         {"LogisticRegression": lambda: pre.StandardScaler() | linear_model.LogisticRegression()}
         | CLASSIFIERS,
     ),
     "ImageSegments": Stream(
         datasets.ImageSegments,
         metrics.MacroF1,
-        "at least .89",
+        "at least 0.89",
         {"SoftmaxRegression": lambda: pre.StandardScaler() | linear_model.SoftmaxRegression()} | CLASSIFIERS,
     ),
-    "TrumpApproval": Stream(datasets.TrumpApproval, metrics.MAE, "at most .60", REGRESSORS),
+    "TrumpApproval": Stream(datasets.TrumpApproval, metrics.MAE, "at most 0.60", REGRESSORS),
 }
 
 

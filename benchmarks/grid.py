@@ -186,8 +186,8 @@ def memory() -> str:
     lines = [
         "\n## memory, network 784-1257-10, P = 999,325\n",
         "Three steps; 10 inner iterations for BLR and BBB. BOG and BBB have learning rate 1e-6: with the",
-        "default .01 steps of BBB / low rank / LIN-HESS are refused. `finite`: so is the belief, and no step",
-        "was refused. `s a step`: one run of the three, compiled, on a busy machine.",
+        "default 0.01 steps of BBB / low rank / LIN-HESS are refused. `finite`: so is the belief, and no",
+        "step was refused. `s a step`: one run of the three, compiled, on a busy machine.",
         "`dense rows`: credo is not told that the layers are dense; a Jacobian is then 10 rows of 4 MB.\n",
         "| what | belief MB | peak MB of the process | s a step | finite |",
         "|---|--:|--:|--:|---|",

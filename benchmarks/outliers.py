@@ -97,7 +97,7 @@ def streams(quick: bool) -> None:
         print(
             f"\n`--budget {budget}`, without: {early:.3f} nats (rows 1,000 to 1,500), {late:.3f} (last 500)\n"
         )
-        print("| | worst bad row | 905-1,000 | 1,000-1,500 | last 500 | back within .1 after |")
+        print("| | worst bad row | 905-1,000 | 1,000-1,500 | last 500 | back within 0.1 after |")
         print("|---|--:|--:|--:|--:|--:|")
         for name, table, shift in cases(quick):
             loss = losses(table, own)
@@ -152,7 +152,7 @@ def decisions(quick: bool) -> None:
         "one context with age 1e5": {"context": 1e5},
         "one reward of 1e6": {"reward": 1e6},
         "incomes x 1000 for good": {"context": -1000.0},
-        "rewards x .01": {"factor": 0.01},
+        "rewards x 0.01": {"factor": 0.01},
         "rewards x 100": {"factor": 100.0},
         "rewards x 1e5 - 1e3": {"factor": 1e5, "shift": -1e3},
     }

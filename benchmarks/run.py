@@ -1,13 +1,20 @@
-"""What is compared with what; writes RESULTS.md."""
+"""What is compared with what: measures, keeps the numbers in results.json, and writes the pages.
+
+python benchmarks/run.py                  # measure everything
+python benchmarks/run.py --only linear    # one part; the others keep their numbers
+python benchmarks/run.py --pages          # measure nothing: README, RESULTS.md and the pages of the default
+"""
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import changing
+import disk
 import grid
 import jax
 import keyed
@@ -15,7 +22,10 @@ import numpy as np
 import ours
 import peers
 import real_streams
+import result_pages
 import service
+from result_file import FILE, save_sections
+from result_markdown import sections_of
 from timing import Table, machine
 
 import credo
@@ -119,19 +129,9 @@ MEASURED: dict[str, Callable[[bool], str]] = {
     "estimators": lambda quick: estimators.markdown(0.25 if quick else 1.0),
     "service": service.markdown,
     "keyed": keyed.markdown,
+    "disk": lambda quick: disk.markdown(),
 }
 """The parts that `--only` names, and what each writes."""
-
-HEAD = """# Results
-
-Float32. A section names its command and its machine; a measurement is the median of five, or the best of
-three, after a first call; the first call's further time is under `compile s`.
-`ratio` is rows a second of the row over those of the peer named beside it, in the same process.
-credo's learners keep a posterior; River's and scikit-learn's logistic regressions keep a point.
-`posteriors` computes the empirical Fisher on a diagonal, which is credo's diagonal LIN-EF.
-"published" is the published update, transcribed (`published.py`): a baseline, no package.
-"""
-"""What stands above the sections of a new page; an old page keeps its own words."""
 
 
 def conditions() -> str:
@@ -144,31 +144,25 @@ def conditions() -> str:
     return f"{machine()}, {versions}, load {os.getloadavg()[0]:.1f} at the end."
 
 
-def sections(text: str) -> dict[str, str]:
-    """The sections of a page by their titles; what stands before the first is under the empty title."""
-    head, *rest = text.split("\n## ")
-    return {"": head, **{part.split("\n", 1)[0]: "\n## " + part for part in rest}}
-
-
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=list(MEASURED))
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
+    parser.add_argument("--pages", action="store_true", help="measure nothing, and write the pages")
+    parser.add_argument("--out", type=Path, default=FILE, help="the file of results; %(default)s")
     options = parser.parse_args()
-    old = sections(options.out.read_text()) if options.out.exists() else {}
-    old.setdefault("", HEAD)
     for name, measure in MEASURED.items():
-        if options.only in (None, name):
-            text = measure(options.quick)
-            note = f"`python benchmarks/run.py --only {name}`: {conditions()}"
-            for title, part in sections(text).items():
-                if title:
-                    old[title] = part.rstrip().replace(f"## {title}\n", f"## {title}\n\n{note}\n", 1) + "\n"
-            # a section is written as soon as it is known, so that a run that ends early has what it measured
-            options.out.write_text("".join(part.rstrip("\n") + "\n" for part in old.values()))
-    print(f"wrote {options.out}")
+        if not options.pages and options.only in (None, name):
+            text, today = measure(options.quick), datetime.datetime.now(datetime.UTC).date().isoformat()
+            command = f"`python benchmarks/run.py --only {name}`"
+            # kept as soon as it is known, so that a run that ends early has what it measured
+            save_sections(sections_of(text, command, today, conditions()), options.out)
+    if options.out == FILE:
+        result_pages.write()
+        print(f"wrote {', '.join(page.name for page in result_pages.PAGES)}")
 
 
 if __name__ == "__main__":

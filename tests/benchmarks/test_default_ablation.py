@@ -32,7 +32,7 @@ def test_a_variation_changes_the_members_while_it_lasts_and_takes_no_kept_progra
             assert folder() is None
             varied = assembly.members_of("classification", 4, 1)
             changed = dict(RECIPES), defaults.SWITCHING, defaults.SHARPNESS, defaults.FULL_COST
-            if name not in ("no noise by the inputs", "one forgetting of the noise (.99)", "one clip (3)"):
+            if name not in ("no noise by the inputs", "one forgetting of the noise (0.99)", "one clip (3)"):
                 assert varied != usual or changed != recipes or assembly.combined is not combined, name
         assert folder() == kept and assembly.members_of is members_of and assembly.combined is combined
         assert (dict(RECIPES), defaults.SWITCHING, defaults.SHARPNESS, defaults.FULL_COST) == recipes

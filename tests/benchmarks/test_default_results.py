@@ -29,7 +29,7 @@ def result(stream: str, method: str, log_loss: float, date: str = "2026-11-02", 
 
 def evidence(*results: Any) -> Any:
     shapes = {name: module("default_results").Shape("classification", 3000, 5, 2) for name in ("phoneme",)}
-    return module("default_page").Evidence(results, shapes)
+    return module("result_evidence").Evidence(results, shapes)
 
 
 def cells(text: str) -> list[list[str]]:
@@ -39,11 +39,11 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_a_file_gives_back_what_was_written_in_the_order_of_the_streams(tmp_path: Path) -> None:
-    file = tmp_path / "results.csv"
+    file = tmp_path / "results.json"
     results = [result("churn", "River AMF, scaled", 0.25, worst=13.82), result("phoneme", "credo", 1e5)]
-    module("default_results").write(file, results)
+    module("default_results").write(results, file)
     assert module("default_results").read(file) == results[::-1]
-    assert len(file.read_text().splitlines()) == 3
+    assert len(json.loads(file.read_text())["scores"]["rows"]) == 2
 
 
 def test_a_folder_is_collected_with_four_digits_and_without_variations_of_ours(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_who_has_not_run_is_named() -> None:
 
 
 def test_only_regions_of_a_page_are_written() -> None:
-    filled = module("default_page").filled
+    filled = module("result_pages").filled
     text = "before\n<!-- generated: dirt -->\nold\n<!-- end -->\nafter <!-- end -->\n"
     now = filled(text, evidence(result("phoneme", "credo", 0.3)))
     assert now.startswith("before\n<!-- generated: dirt -->\n\ncredo has not run")
