@@ -62,5 +62,6 @@ def test_the_document_names_every_route_and_its_body(host: Host) -> None:
     assert set(learn["required"]) == {"id", "x", "y"} and set(learn["properties"]) == {
         *learn["required"],
         "weight",
+        "time",
     }
     assert pytest.approx(3.1, abs=0.01) == float(document["openapi"][:3])

@@ -60,6 +60,7 @@ class Block:
         classes: the new classes, with the line of the first row of each.
         labelled: whether the rows have targets.
         weights: how many equal rows each counts as (n,); None where each counts once.
+        times: when each was observed (n,), None where rows have no times.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -76,6 +77,7 @@ class Block:
     classes: dict[str, int] = dataclasses.field(default_factory=dict)
     labelled: bool = True
     weights: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -239,8 +241,8 @@ class TableEncoding(GrowingEncoder):
         if report.labels:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
         found = report.bad, report.missing, report.unseen, new
-        used = None if weights is None else weights[report.kept]
-        return Block(x, y, report.lines, report.read, *found, weights=used)
+        used, times = (None if one is None else one[report.kept] for one in (weights, rows.times))
+        return Block(x, y, report.lines, report.read, *found, weights=used, times=times)
 
     def limit(self, clip: float) -> None:
         """Clip standardised numbers so, unless it was said before."""

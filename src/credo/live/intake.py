@@ -66,47 +66,52 @@ def blocks_of(
     learn: bool,
     need_target: bool = True,
     weights: ArrayLike | None = None,
+    times: np.ndarray | None = None,
 ) -> Iterator[Block]:
     """Encoded rows, a `Block` unchanged; with `need_target` a row without a target is bad."""
     if isinstance(rows, Block):
         yield rows
         return
-    for chunk in _weighted(rows, weights):
+    for chunk in _completed(rows, weights, times):
         if learn:
             yield from encoding.learned(chunk)
         else:
             yield encoding.encode(chunk, learn=False, need_target=need_target)
 
 
-def _weighted(rows: Rows, weights: ArrayLike | None) -> Iterator[Chunk | Images]:
-    """`chunks_of` with the weights (n,) of the rows; a DataError where these cannot be."""
-    if weights is None:
+def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) -> Iterator[Chunk | Images]:
+    """`chunks_of` with the weights and times (n,) of the rows; a DataError where these cannot be."""
+    if weights is None and times is None:
         yield from chunks_of(rows)
         return
-    every, start = np.asarray(weights, float), 0
-    if every.ndim != 1 or not (np.isfinite(every) & (every > 0)).all():
+    every, start = None if weights is None else np.asarray(weights, float), 0
+    if every is not None and (every.ndim != 1 or not (np.isfinite(every) & (every > 0)).all()):
         raise DataError("weights must be finite numbers above 0, one a row.", field="weights")
     chunks = list(chunks_of(rows))
-    if len(every) != sum(map(len, chunks)):
-        raise DataError(
-            f"weights must be as many as the rows, {sum(map(len, chunks))}; got {len(every)}.",
-            field="weights",
-        )
+    count = sum(map(len, chunks))
+    for name, column in (("weights", every), ("times", times)):
+        if column is not None and len(column) != count:
+            raise DataError(f"{name} must be as many as the rows, {count}; got {len(column)}.", field=name)
     for chunk in chunks:
         if isinstance(chunk, Images):
-            raise DataError("weights are for rows of a table; got images.", field="weights")
-        own, start = every[start : start + len(chunk)], start + len(chunk)
-        yield dataclasses.replace(chunk, weights=None if (own == 1.0).all() else own)
+            name = "times" if weights is None else "weights"
+            raise DataError(f"{name} are for rows of a table; got images.", field=name)
+        part, start = slice(start, start + len(chunk)), start + len(chunk)
+        own, clock = (None if one is None else one[part] for one in (every, times))
+        own = None if own is None or (own == 1.0).all() else own
+        yield dataclasses.replace(chunk, weights=own, times=clock)
 
 
-def segments(rows: Rows, encoding: Encoding, weights: ArrayLike | None = None) -> Iterator[Block]:
+def segments(
+    rows: Rows, encoding: Encoding, weights: ArrayLike | None = None, times: np.ndarray | None = None
+) -> Iterator[Block]:
     """Encoded rows to learn from, those of `blocks_of`, and between them blocks of rows without a usable
     target, to be forecast: these are encoded twice, by the rows before them, and change no statistics.
     """
     if isinstance(rows, Block):
         yield rows
         return
-    for chunk in _weighted(rows, weights):
+    for chunk in _completed(rows, weights, times):
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue
@@ -143,8 +148,8 @@ def _lone(chunk: Chunk, encoding: Encoding) -> Iterator[Block]:
 def _without(block: Block, lines: np.ndarray) -> Block:
     """The rows of a block to forecast, less those that were learned from since they had a new class."""
     rest = ~np.isin(block.lines, lines)
-    x, y = block.x[rest], block.y[rest]
-    return dataclasses.replace(block, x=x, y=y, lines=block.lines[rest], labelled=False)
+    x, y, times = block.x[rest], block.y[rest], None if block.times is None else block.times[rest]
+    return dataclasses.replace(block, x=x, y=y, lines=block.lines[rest], labelled=False, times=times)
 
 
 def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:

@@ -57,13 +57,15 @@ def pad(rows: np.ndarray, length: int) -> np.ndarray:
 class EncodedRows(NamedTuple):
     """Encoded rows: inputs (n, ...), float32; what is learned (n,), class numbers, counts, or standardised
     and clipped numbers; what forecasts are judged by (n,), where that is not y; weights (n,) or None for 1;
-    and the probabilities of the quantiles that are asked for, or None.
+    the lengths of the time steps (n,) or None for 1; and the probabilities of the quantiles that are asked
+    for, or None.
     """
 
     x: np.ndarray
     y: np.ndarray
     targets: np.ndarray | None = None
     weights: np.ndarray | None = None
+    dts: np.ndarray | None = None
     levels: np.ndarray | None = None
 
     def part(self, rows: slice) -> EncodedRows:
@@ -75,8 +77,8 @@ class EncodedRows(NamedTuple):
         return self._each(lambda column: pad(column, length))
 
     def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> EncodedRows:
-        targets, weights = (None if one is None else change(one) for one in (self.targets, self.weights))
-        return EncodedRows(change(self.x), change(self.y), targets, weights, self.levels)
+        targets, weights, dts = (None if one is None else change(one) for one in self[2:-1])
+        return EncodedRows(change(self.x), change(self.y), targets, weights, dts, self.levels)
 
 
 def learn_rows(
@@ -91,11 +93,11 @@ def learn_rows(
     """Forecast, score and learn N rows, padded to one chunk: the belief, their outcomes and their infos."""
     require_threads()
     count, levels = len(rows.x), rows.levels
-    layout = _row_layout(*(None if one is None else (one.shape[1:], one.dtype) for one in rows[:4]))
+    layout = _row_layout(*(None if one is None else (one.shape[1:], one.dtype) for one in rows[:-1]))
     asked = None if levels is None else len(levels)
     draws = None if key is None else jax.ShapeDtypeStruct(key.shape, key.dtype)
     score, report = _scorer(packed.form, layout, chunk, asked, draws, compare, collect)
-    words = layout.give_rows(rows[:4], chunk)
+    words = layout.give_rows(rows[:-1], chunk)
     state, told = score(packed.setting, packed.state, words, np.int32(count), levels, key)
     outcome, info = report.take_rows(np.asarray(told)[:count])
     return packed.after(state), outcome, info
@@ -144,10 +146,12 @@ def _score(
     def score(
         setting: Parts, state: Parts, words: Array, count: Array, levels: Array | None, key: Array | None
     ) -> tuple[Parts, tuple[Outcome, Info]]:
-        x, y, targets, weights = rows.unpack_rows(words)
-        given: dict[str, Any] = {"targets": targets, "weights": weights, "levels": levels, "collect": collect}
+        x, y, targets, weights, dts = rows.unpack_rows(words)
+        given: dict[str, Any] = {"targets": targets, "weights": weights, "dts": dts, "levels": levels}
         opened = form.open(setting, state)
-        belief, outcome, info = score_chunk(*opened, x, y, count=count, compare=compare, key=key, **given)
+        belief, outcome, info = score_chunk(
+            *opened, x, y, count=count, compare=compare, key=key, collect=collect, **given
+        )
         return form.close(belief), (outcome, info)
 
     report = jax.eval_shape(score, *blank)[1]
@@ -188,15 +192,23 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 
 @verb(static=("form",), kept=True)
 def forecast_rows(
-    form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
+    form: Form,
+    setting: Parts,
+    state: Parts,
+    xs: np.ndarray,
+    count: np.int32,
+    levels: np.ndarray | None,
+    dts: np.ndarray | None = None,
 ) -> tuple[Array, ...]:
     """Forecast the first `count` of N rows: class probabilities (N, C), where `levels` is None; or
-    mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a row.
+    mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). The belief of each is moved by its
+    time step, if there are any (N,). A row costs a row.
     """
     learner, belief = form.open(setting, state)
 
     def one(row: Array) -> tuple[Array, ...]:
-        predictive = learner.forecast(belief, jnp.asarray(xs)[row])
+        moved = belief if dts is None else learner.predict(belief, jnp.asarray(dts)[row])
+        predictive = learner.forecast(moved, jnp.asarray(xs)[row])
         if levels is None:
             return (predictive.probs,)
         if not len(levels):

@@ -44,32 +44,40 @@ class Part(NamedTuple):
 
 
 class Early:
-    """Rows that wait: inputs `x` (n, ...), float32, targets `y` (n,) in their own units, and weights (n,)."""
+    """Rows that wait: inputs `x` (n, ...), float32, targets `y` (n,) in their own units, weights (n,), and
+    the lengths of their time steps (n,), None for 1.
+    """
 
     def __init__(self) -> None:
         self.x, self.y, self.weights = np.zeros((0,), np.float32), np.zeros(0), np.zeros(0)
+        self.dts: np.ndarray | None = None
 
-    def keep(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+    def keep(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray, dts: np.ndarray | None) -> None:
         """Keep rows, in their order."""
+        if dts is not None:
+            self.dts = dts if self.dts is None else np.concatenate([self.dts, dts])
         self.x = np.concatenate([self.x, x]) if len(self.y) else np.array(x)
         self.y = np.concatenate([self.y, y])
         self.weights = np.concatenate([self.weights, weights])
 
-    def take(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def take(self) -> EncodedRows:
         """The rows, which are no longer kept."""
-        rows = self.x, self.y, self.weights
+        rows = EncodedRows(self.x, self.y, None, self.weights, self.dts)
         self.__init__()  # type: ignore[misc]
         return rows
 
     def copy(self) -> Early:
         """The same rows, of which this one sees nothing more."""
         other = Early()
-        other.x, other.y, other.weights = self.x, self.y, self.weights
+        other.x, other.y, other.weights, other.dts = self.x, self.y, self.weights, self.dts
         return other
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        return {"x": self.x, "y": self.y, "w": self.weights} if len(self.y) else {}
+        if not len(self.y):
+            return {}
+        rows: dict[str, np.ndarray] = {"x": self.x, "y": self.y, "w": self.weights}
+        return rows if self.dts is None else {**rows, "dts": self.dts}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
@@ -79,13 +87,15 @@ class Early:
             y = np.array(arrays["y"], float)
             weights = np.array(arrays["w"], float)
             x = np.array(arrays["x"], np.float32)
-            if y.ndim != 1 or weights.shape != y.shape or len(x) != len(y):
+            dts = np.array(arrays["dts"], float) if "dts" in arrays else None
+            steps = np.zeros(y.shape) if dts is None else dts
+            if y.ndim != 1 or not weights.shape == steps.shape == y.shape or len(x) != len(y):
                 raise FormatError(
                     f"rows that wait must be as many as their targets, {y.shape}; got {x.shape}."
                 )
-            if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(weights).all()):
-                raise FormatError("rows that wait must be finite.")
-            early.keep(x, y, weights)
+            if not all(np.isfinite(one).all() for one in (x, y, weights, steps)) or (steps < 0).any():
+                raise FormatError("rows that wait must be finite, and their time steps at least 0.")
+            early.keep(x, y, weights, dts)
         return early
 
 
@@ -209,10 +219,11 @@ class Runner:
         *,
         online: bool = True,
         levels: np.ndarray | None = None,
+        dts: np.ndarray | None = None,
     ) -> Iterator[Part]:
         """Learn rows in order, weights above 0; if not `online`, targets are standardised by those so far."""
         starts = arrivals(y, self.classes) if self.classes else []
-        every = EncodedRows(x, y, None, weights, levels)
+        every = EncodedRows(x, y, None, weights, dts, levels)
         for start, stop in cuts(len(x), self.chunk, starts):
             rows = every.part(slice(start, stop))
             if self.classes:
@@ -235,8 +246,14 @@ class Runner:
             early, part = rows.part(slice(0, first)), scaling.part(slice(0, first))
             own = np.ones(first) if early.weights is None else early.weights
             waiting = max(0, WARMUP - len(self.early.y))
-            self.early.keep(early.x[:waiting], early.y[:waiting], own[:waiting])
-            passing = standardised(early._replace(weights=np.zeros(first)), part)
+            steps = early.dts
+            self.early.keep(
+                *(early.x[:waiting], early.y[:waiting], own[:waiting]),
+                None if steps is None else steps[:waiting],
+            )
+            if steps is not None:  # time stands still until these rows are learned
+                steps = np.where(np.arange(first) < waiting, 0.0, steps)
+            passing = standardised(early._replace(weights=np.zeros(first), dts=steps), part)
             yield self._learn_rows(start, passing, part, count)
             known = SCALER.encode(before, early.y, weights=early.weights)[0] if first < size else self.scaler
             self._learn_early(known)
@@ -250,10 +267,9 @@ class Runner:
         self.units = self.units or _units_known(moments)
         if not self.units or not len(self.early.y):
             return
-        x, y, weights = self.early.take()
-        waited = EncodedRows(x, y, None, weights)
-        scaling = SCALER.encode(moments, y, learn=False)[1]
-        for start, stop in cuts(len(x), self.chunk, []):
+        waited = self.early.take()
+        scaling = SCALER.encode(moments, waited.y, learn=False)[1]
+        for start, stop in cuts(len(waited.x), self.chunk, []):
             rows = slice(start, stop)
             part = scaling.part(rows)
             columns = standardised(waited.part(rows), part)

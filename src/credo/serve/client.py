@@ -199,7 +199,14 @@ class Client:
             time.sleep(0.1)
 
     def learn(
-        self, name: str, x: Mapping[str, Any], y: Any, id: str | None = None, *, weight: float | None = None
+        self,
+        name: str,
+        x: Mapping[str, Any],
+        y: Any,
+        id: str | None = None,
+        *,
+        weight: float | None = None,
+        time: float | str | None = None,
     ) -> dict[str, Any]:
         """Learn a row; the answer has its forecast before, and its score.
 
@@ -209,11 +216,13 @@ class Client:
             y: the target.
             id: the id of the row; None for a new one.
             weight: how many equal rows it counts as; None for 1.
+            time: when it was observed, where the model has a `time_unit`: in seconds since 1970, or a text of
+                ISO 8601.
 
         Raises:
             ServiceError: the service refused, or did not answer.
         """
-        content = {"id": _id(id), "x": x, "y": y} | ({} if weight is None else {"weight": weight})
+        content = {"id": _id(id), "x": x, "y": y} | _given(weight=weight, time=time)
         return self._call("POST", f"/v1/models/{name}/learn", content)
 
     def learn_batch(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -225,15 +234,18 @@ class Client:
         """
         return self._lines(f"/v1/models/{name}/learn:batch", [{"id": _id(None), **row} for row in rows])
 
-    def predict(self, name: str, x: Mapping[str, Any], id: str | None = None) -> dict[str, Any]:
+    def predict(
+        self, name: str, x: Mapping[str, Any], id: str | None = None, *, time: float | str | None = None
+    ) -> dict[str, Any]:
         """Forecast a row.
 
         Arguments:
             name: the model.
             x: the cells by column.
             id: an id under which the row waits for its label; None keeps nothing.
+            time: when it is observed, as for `learn`; without an id it may be left out.
         """
-        content = {"x": x} if id is None else {"x": x, "id": id}
+        content = {"x": x} | _given(id=id, time=time)
         return self._call("POST", f"/v1/models/{name}/predict", content)
 
     def predict_batch(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -283,7 +295,7 @@ class Client:
             value: the reward, or the part.
             part: the name of the part; None for the last one, or all of it.
         """
-        content = {"id": id, "value": value} | ({} if part is None else {"part": part})
+        content = {"id": id, "value": value} | _given(part=part)
         return self._call("POST", f"/v1/models/{name}/reward", content)
 
     def observe(
@@ -315,6 +327,11 @@ class Client:
 
 def _arms(arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> Any:
     return dict(arms) if isinstance(arms, Mapping) else None if arms is None else list(arms)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _id(id: str | None) -> str:

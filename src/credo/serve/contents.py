@@ -6,10 +6,29 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-__all__ = ["HEAVIEST", "KINDS", "Cell", "Content", "Decide", "Label", "Learn", "Observe", "Predict", "Reward"]
+__all__ = [
+    "AHEAD",
+    "EARLIEST",
+    "HEAVIEST",
+    "KINDS",
+    "Cell",
+    "Content",
+    "Decide",
+    "Label",
+    "Learn",
+    "Observe",
+    "Predict",
+    "Reward",
+]
 
 HEAVIEST = 1e6
 """The largest weight of a row."""
+
+AHEAD = 86_400.0
+"""By how many seconds the time of a row may be ahead of the service's clock."""
+
+EARLIEST = -62_135_596_800.0
+"""The earliest time of a row: the beginning of the year 1."""
 
 Cell: TypeAlias = float | int | str | bool | None
 
@@ -17,6 +36,16 @@ Cell: TypeAlias = float | int | str | bool | None
 _Name: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
 _Weight: TypeAlias = Annotated[
     float, msgspec.Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": HEAVIEST})
+]
+
+_Time: TypeAlias = Annotated[
+    float,
+    msgspec.Meta(
+        extra_json_schema={
+            "type": ["number", "string"],
+            "description": "Seconds since 1970, or an ISO 8601 text such as 2024-05-01T12:30:00+02:00.",
+        }
+    ),
 ]
 
 
@@ -27,21 +56,25 @@ class Learn(msgspec.Struct, frozen=True, omit_defaults=True):
         x: the cells by column; null, or a column left out, is a missing value.
         y: the target.
         weight: how many equal rows it counts as, above 0; null for 1.
+        time: when it was observed, where the model has a `time_unit`: seconds since 1970, or ISO 8601 text.
     """
 
     x: dict[str, Cell]
     y: Cell
     weight: _Weight | None = None
+    time: _Time | None = None
 
 
-class Predict(msgspec.Struct, frozen=True):
+class Predict(msgspec.Struct, frozen=True, omit_defaults=True):
     """A row to forecast, which waits for its label.
 
     Arguments:
         x: the cells by column.
+        time: when it is observed, as of `Learn`; its label is learned as of then.
     """
 
     x: dict[str, Cell]
+    time: _Time | None = None
 
 
 class Label(msgspec.Struct, frozen=True, omit_defaults=True):

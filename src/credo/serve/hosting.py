@@ -14,6 +14,7 @@ from credo.serve.bandit_model import BanditModel
 from credo.serve.contents import Content
 from credo.serve.journal_lines import ModelRow
 from credo.serve.journal_store import Store
+from credo.serve.problems import Problem
 from credo.serve.requests import Columns
 from credo.serve.specs import BanditSpec, ModelSpec, TableSpec
 from credo.serve.table_model import TableModel
@@ -48,6 +49,8 @@ class Hosted:
         challenger: the model that learns the same lines beside it.
         seen, applied: the numbers of the last line that came, and of the last one that the model took.
         rows: how many rows to learn have come while it waits.
+        latest: the latest time of a row to learn in the journal, which the writer's thread keeps; None where
+            there is none.
         saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
         learned, forecasts, decided: how many lines it took since the start, by what was asked.
         notes: what a user should know.
@@ -64,6 +67,7 @@ class Hosted:
         self.columns = None if isinstance(self.spec, BanditSpec) else self._first_columns(self.spec)
         self.seen = self.applied = 0
         self.rows = 0
+        self.latest: float | None = None
         self.saved_seq, self.saved_at, self.unsaved = 0, 0.0, 0
         self.learned = self.forecasts = self.decided = 0
         self.notes: list[str] = []
@@ -71,7 +75,8 @@ class Hosted:
     @staticmethod
     def _first_columns(spec: TableSpec) -> Columns:
         schema = spec.schema()
-        return Columns(spec.target) if schema is None else Columns.of(schema)
+        timed = spec.seconds is not None
+        return Columns(spec.target, timed=timed) if schema is None else Columns.of(schema, timed)
 
     @property
     def needs(self) -> int:
@@ -90,6 +95,20 @@ class Hosted:
         self.spec, self.spec_line = other.spec, other.spec_line
         self.model, self.applied, self.columns = other.model, other.applied, other.columns
         self.unsaved, self.challenger, other.stage = max(self.unsaved, 1), None, "removed"
+
+    def require_forward(self, content: Content, latest: float | None) -> None:
+        """Refuse a row that is older than the latest by more than its model allows."""
+        spec, given = self.spec, getattr(content, "time", None)
+        if given is None or latest is None or not isinstance(spec, TableSpec) or spec.seconds is None:
+            return
+        if given < (limit := latest - spec.lateness * spec.seconds):
+            late = f"{spec.lateness:g} {spec.time_unit}s"
+            raise Problem(
+                422,
+                f"time must be at least {limit:.16g}, the latest row's less a lateness of {late}; "
+                f"got {given:.16g}.",
+                field="time",
+            )
 
     @property
     def bandit(self) -> bool:

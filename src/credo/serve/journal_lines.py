@@ -9,7 +9,7 @@ import msgspec
 from credo.serve.archive_files import Line
 from credo.serve.contents import KINDS, Content, Predict, Reward
 
-__all__ = ["Event", "ModelRow", "SnapshotRow", "decode_line", "encode_line", "event_of", "kind_of"]
+__all__ = ["Event", "ModelRow", "SnapshotRow", "decode_line", "encode_line", "event_of", "kind_of", "time_of"]
 
 _PART = "part:"
 """What the kind of a line begins with that holds a part of a reward, before the part's name."""
@@ -57,6 +57,12 @@ class SnapshotRow(NamedTuple):
 def decode_line(kind: str, content: bytes) -> Any:
     """What a line of a kind holds."""
     return _decoders[kind](content)
+
+
+def time_of(event: Event) -> float | None:
+    """The time of the row that is learned by a line, in seconds; None where none is, or it has none."""
+    row = event.content if event.kind == "learn" else event.row
+    return getattr(row, "time", None)
 
 
 def kind_of(kind: str, content: Content) -> str:

@@ -199,6 +199,21 @@ class Store:
             )
         return found[0]
 
+    def has(self, model: int, id: str, kind: str) -> bool:
+        """Whether there is a line of a kind with an id."""
+        return self._find(model, id, kind) is not None
+
+    def latest(self, model: int) -> float | None:
+        """The latest time of the rows to learn in the journal."""
+        query = (
+            "SELECT max(json_extract(CAST(p.content AS TEXT), '$.time')) FROM events e "
+            "JOIN events p ON p.model = e.model AND p.id = e.id "
+            "AND p.kind = CASE e.kind WHEN 'label' THEN 'predict' ELSE 'learn' END "
+            "WHERE e.model = ? AND e.kind IN ('learn', 'label')"
+        )
+        found: float | None = self._do(query, (model,)).fetchone()[0]
+        return found
+
     def _require_young(self, id: str, came: float) -> None:
         age = self.now() - came
         if self.remember is not None and age > DAY * self.remember:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from credo.core.errors import CredoError
+from credo.serve.contents import Predict
 from credo.serve.hosting import Hosted, Model
 from credo.serve.inbox import Inbox
 from credo.serve.journal_lines import Event
@@ -34,7 +35,7 @@ class Ask(NamedTuple):
     """Rows to forecast, of which nothing is kept."""
 
     hosted: Hosted
-    rows: list[dict[str, Any]]
+    rows: list[Predict]
     ticket: Ticket
     many: bool = False
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +14,8 @@ import numpy as np
 
 from credo.core.errors import suggest
 from credo.serve.contents import (
+    AHEAD,
+    EARLIEST,
     HEAVIEST,
     KINDS,
     Cell,
@@ -26,6 +30,7 @@ from credo.serve.contents import (
 from credo.serve.problems import Problem
 from credo.tables.cells import label_text
 from credo.tables.schema import Kind, Schema
+from credo.tables.times import to_times
 
 __all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_request"]
 
@@ -47,14 +52,15 @@ class Columns(NamedTuple):
     whole: bool = False
     classes: frozenset[str] | None = None
     counts: bool = False
+    timed: bool = False
 
     @staticmethod
-    def of(schema: Schema) -> Columns:
+    def of(schema: Schema, timed: bool) -> Columns:
         """What a schema asks for."""
         goal = schema.target
         kinds: dict[str, Kind] = {column.name: column.kind for column in (*schema.columns, *schema.late)}
         fixed = frozenset(goal.classes) if goal.kind.classed and not goal.first else None
-        return Columns(goal.name, kinds, goal.kind.classed, goal.whole, fixed, goal.kind.whole)
+        return Columns(goal.name, kinds, goal.kind.classed, goal.whole, fixed, goal.kind.whole, timed)
 
 
 _decode = msgspec.json.Decoder().decode
@@ -115,10 +121,13 @@ def read_request(
         return id, Decide(*about) if kind == "decide" else _observed(content, *about)
     assert columns is not None
     if kind == "predict":
-        return id, Predict(_row(_present(content, "x"), columns))
+        when = _time(content.get("time"), columns, id is not None)
+        return id, Predict(_row(_present(content, "x"), columns), when)
     x = _row(_present(content, "x"), columns) if kind == "learn" else {}
     y, weight = _target(_present(content, "y"), columns), _weight(content.get("weight"))
-    return id, Learn(x, y, weight) if kind == "learn" else Label(y, weight)
+    if kind == "label":
+        return id, Label(y, weight)
+    return id, Learn(x, y, weight, _time(content.get("time"), columns, True))
 
 
 def _present(content: Mapping[str, Any], field: str) -> Any:
@@ -151,6 +160,25 @@ def _weight(weight: Any) -> float | None:
             422, f"weight must be above 0 and at most {HEAVIEST:g}; got {weight!r:.60}.", field="weight"
         )
     return number
+
+
+def _time(given: Any, columns: Columns, needed: bool) -> float | None:
+    """A time in seconds since 1970, of a row of a model whose rows have times."""
+    if given is None:
+        if columns.timed and needed:
+            raise Problem(422, "time is missing: rows of this model have times (time_unit).", field="time")
+        return None
+    if not columns.timed:
+        sentence = f"time must be left out: this model has no time_unit; got {given!r:.60}."
+        raise Problem(422, sentence, field="time")
+    seconds = float(to_times([given])[0][0]) if isinstance(given, str) else _number("time", given)
+    limit = time.time() + AHEAD
+    if EARLIEST <= seconds <= limit:
+        return seconds
+    what = "a time of the years 1 to now" if seconds < EARLIEST else "seconds since 1970 or ISO 8601 text"
+    if seconds > limit:
+        what = f"at most a day ahead of now, {datetime.fromtimestamp(limit - AHEAD, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    raise Problem(422, f"time must be {what}; got {given!r:.60}.", field="time")
 
 
 def _number(field: str, value: Any) -> float:

@@ -108,6 +108,8 @@ class Service:
             hosted = numbered[row.number] = Hosted(row)
             hosted.stage, hosted.seen = "building", last
             hosted.rows = self.store.count(hosted.lines)
+            if hosted.columns is not None and hosted.columns.timed:
+                hosted.latest = self.store.latest(hosted.lines)
             if row.parent is None:
                 self.hosts[row.name] = hosted
             else:
@@ -229,6 +231,9 @@ class Service:
         hosted, spec = self.host(name), read_spec(content)
         if not isinstance(hosted.spec, TableSpec) or not isinstance(spec, TableSpec):
             raise Problem(422, "kind must be table: a challenger is for tables.", field="kind")
+        if spec.time_unit is not None and hosted.spec.time_unit is None:
+            sentence = f"time_unit must be left out, as {name!r} has none; got {spec.time_unit!r}."
+            raise Problem(422, sentence, field="time_unit")
         if spec.target != hosted.spec.target:
             raise Problem(422, f"target must be {hosted.spec.target!r}; got {spec.target!r}.", field="target")
         ticket = Ticket()
@@ -315,7 +320,9 @@ class Service:
             raise Problem(503, f"model {name!r} is not ready: it is {hosted.stage}.")
         ticket = Ticket()
         if all(id is None for id, _ in rows):
-            asked = [row.x for _, row in rows if isinstance(row, Predict)]
+            asked = [row for _, row in rows if isinstance(row, Predict)]
+            for one in asked:
+                hosted.require_forward(one, hosted.latest)
             self.learner.submit([Ask(hosted, asked, ticket, many)])
         elif any(id is None for id, _ in rows):
             raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")

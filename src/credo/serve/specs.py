@@ -9,7 +9,14 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from credo.bandits.named_agents import AGENTS, policy_of
-from credo.core.errors import CredoError, require_choice, require_integer, require_positive, suggest
+from credo.core.errors import (
+    CredoError,
+    require_choice,
+    require_integer,
+    require_nonnegative,
+    require_positive,
+    suggest,
+)
 from credo.recipes.settings import Options
 from credo.serve.problems import Problem
 from credo.tables.schema import ColumnSpec, Schema, TargetSpec
@@ -25,6 +32,9 @@ KINDS = {
     "time": "datetime",
     "text": "text",
 }
+UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
+"""The seconds of the units of time."""
+
 SLOTS = 32
 """The features that the categories, or the words, of a column share if the columns were named."""
 
@@ -50,6 +60,9 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         options: the options of `credo learn`: model, posterior, method, curvature, drift, prior_var,
             noise_var, learning_rate, iterations, seed, budget.
         base: the SHA-256 of a saved session that was sent, from which the model goes on.
+        time_unit: "second", "minute", "hour", "day" or "week", where rows have times: what walks or forgets
+            does so by the time between rows, in this unit, not by their number. None for rows without times.
+        lateness: by how many units a row may be older than the latest; it is learned as if it came with that.
     """
 
     target: Annotated[str, _says(minLength=1)]
@@ -64,6 +77,13 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         dict[str, str | float | int | None], _says(propertyNames={"enum": list(Options.__dataclass_fields__)})
     ] = {}  # msgspec copies it
     base: Annotated[str, _says(pattern="^[0-9a-f]{64}$")] | None = None
+    time_unit: Annotated[str, _says(enum=list(UNITS))] | None = None
+    lateness: Annotated[float, _says(minimum=0)] = 1.0
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds of the unit of time; None where rows have no times."""
+        return None if self.time_unit is None else UNITS[self.time_unit]
 
     def schema(self) -> Schema | None:
         """What the columns mean, where they are named; None where they are inferred."""
@@ -180,6 +200,9 @@ def _require_table(spec: TableSpec) -> None:
             )
     if spec.base is not None and not re.fullmatch("[0-9a-f]{64}", spec.base):
         raise CredoError(f"base must be a SHA-256; got {spec.base!r:.80}.", field="base")
+    if spec.time_unit is not None:
+        require_choice("time_unit", spec.time_unit, tuple(UNITS))
+    require_nonnegative("lateness", spec.lateness)
     if spec.columns is None:
         return
     for name, given in spec.columns.items():

@@ -14,7 +14,7 @@ from credo.core.errors import CredoError
 from credo.live.change_steps import Steps
 from credo.live.encoding import TableEncoding
 from credo.recipes.settings import Options
-from credo.serve.contents import Content, Learn
+from credo.serve.contents import Content, Learn, Predict
 from credo.serve.journal_lines import Event
 from credo.serve.requests import Columns
 from credo.serve.specs import TableSpec
@@ -35,7 +35,10 @@ def base_path(folder: Path, digest: str) -> Path:
 
 def target_of(path: Path) -> str:
     """The target of a saved session; a CredoError where it is none of a table."""
-    encoding = Session.load(path, chunk=CHUNK).encoding
+    session = Session.load(path, chunk=CHUNK)
+    encoding = session.encoding
+    if session.clock is not None:
+        raise CredoError("the body must be a saved session whose rows have no times; its rows have them.")
     if not isinstance(encoding, TableEncoding) or isinstance(encoding, SeriesEncoding):
         raise CredoError("the body must be a saved session of a table; it is that of images or of a series.")
     return encoding.target
@@ -56,7 +59,7 @@ class TableModel:
     def __init__(self, session: Session, spec: TableSpec) -> None:
         self.session, self.spec = session, spec
         self.refused = 0
-        self.columns = Columns.of(self.schema)
+        self.columns = Columns.of(self.schema, spec.seconds is not None)
         self._asked = self.schema
 
     @classmethod
@@ -92,7 +95,7 @@ class TableModel:
 
     def prepare(self) -> None:
         """Compile all that a row can need."""
-        self.session.prepare(self.spec.levels if self.session.regression else ())
+        self.session.prepare(self._levels, timed=self.columns.timed)
 
     @property
     def schema(self) -> Schema:
@@ -114,19 +117,20 @@ class TableModel:
             while stop < len(events) and (events[stop].kind != "predict") == learn:
                 stop += 1
             part = events[start:stop]
-            some = self._learn(part, known) if learn else self.forecast([_x(event) for event in part])
+            some = self._learn(part, known) if learn else self.forecast([_row(event) for event in part])
             fresh |= {} if learn else {event.seq: one for event, one in zip(part, some, strict=True)}
             answers += some
             start = stop
         if self.schema is not self._asked:  # columns or classes have come
-            self.columns, self._asked = Columns.of(self.schema), self.schema
+            self.columns, self._asked = Columns.of(self.schema, self.columns.timed), self.schema
         return answers
 
     def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
-        rows = [{**_x(event), self.spec.target: event.content.y} for event in events]  # type: ignore[union-attr]
+        rows = [{**_row(event).x, self.spec.target: event.content.y} for event in events]  # type: ignore[union-attr]
+        times = self._forward([_row(event).time for event in events], ordered=True)
         weights = [event.content.weight or 1.0 for event in events]  # type: ignore[union-attr]
         parts, steps = self.session.forecast_then_learn(
-            rows, self._levels, None if set(weights) == {1.0} else weights
+            rows, self._levels, None if set(weights) == {1.0} else weights, times
         )
         answers: list[Answer] = [{"learned": False, "reason": _REFUSED} for _ in rows]
         for place, answer in _answers(parts, steps, self._levels):
@@ -157,9 +161,25 @@ class TableModel:
         z = (float(y) - mean) / sd
         return _plain(0.5 * z * z + math.log(sd) + 0.5 * math.log(2 * math.pi))
 
-    def forecast(self, rows: Sequence[dict[str, Any]]) -> list[Answer]:
+    def _forward(self, times: Sequence[float | None], *, ordered: bool) -> list[float] | None:
+        """The times of rows in the unit of the model, none before the latest row, or before the one before it
+        if `ordered`: late rows come with the latest one, as those without a time do.
+        """
+        unit, latest = self.spec.seconds, self.session.clock
+        if unit is None:
+            return None
+        forward: list[float] = []
+        for time in times:
+            own = None if time is None else time / unit
+            known = [one for one in (own, latest) if one is not None]
+            forward.append(max(known, default=0.0))
+            latest = forward[-1] if ordered else latest
+        return forward
+
+    def forecast(self, rows: Sequence[Learn | Predict]) -> list[Answer]:
         """Forecasts of rows, from which nothing is learned."""
-        forecasts = self.session.predict(list(rows), self._levels)
+        times = self._forward([row.time for row in rows], ordered=False)
+        forecasts = self.session.predict([row.x for row in rows], self._levels, times)
         answers: list[Answer] = [{"forecast": None, "reason": _REFUSED} for _ in rows]
         for place, forecast in _forecasts(forecasts, self._levels):
             answers[place] = {"forecast": forecast, "version": self.session.rows_used}
@@ -206,10 +226,9 @@ class TableModel:
         }
 
 
-def _x(event: Event) -> dict[str, Any]:
-    """The cells of a line."""
-    row = event.content if event.row is None else event.row
-    return row.x  # type: ignore[union-attr]
+def _row(event: Event) -> Learn | Predict:
+    """The row of a line."""
+    return event.content if event.row is None else event.row  # type: ignore[return-value]
 
 
 def _answers(

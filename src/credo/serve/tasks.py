@@ -11,7 +11,7 @@ import msgspec
 from credo.core.errors import CredoError
 from credo.serve.contents import Content
 from credo.serve.hosting import Hosted
-from credo.serve.journal_lines import Event, ModelRow
+from credo.serve.journal_lines import Event, ModelRow, time_of
 from credo.serve.journal_store import Store
 from credo.serve.learning import Call, Lines
 from credo.serve.problems import JSON, Problem, Reply, Ticket, answer_all, encode, problem_reply
@@ -161,22 +161,40 @@ class Append(Reporting):
         self.hosted, self.kind, self.rows, self.many = hosted, kind, rows, many
         self.size = len(rows)
         self.entries: list[Event | int] = []
+        self.latest: float | None = None
 
     def write(self, store: Store) -> None:
+        self.entries, self.latest = [], self.hosted.latest
         if self.hosted.stage == "removed":
             raise Problem(404, f"model {self.hosted.name!r} has been removed.", field="name")
         if self.many:
             store.point()
         try:
             for id, content in self.rows:
-                self.entries.append(store.append(self.hosted.number, id, self.kind, content))
+                self._require_time(store, id, content)
+                entry = store.append(self.hosted.number, id, self.kind, content)
+                self.entries.append(entry)
+                self.latest = _later(self.latest, time_of(entry) if isinstance(entry, Event) else None)
         except Problem:
             if self.many:
                 store.back()
             raise
 
+    def _require_time(self, store: Store, id: str, content: Content) -> None:
+        """Refuse a row that is too old, unless it came before and is sent again."""
+        try:
+            self.hosted.require_forward(content, self.latest)
+        except Problem:
+            if not store.has(self.hosted.number, id, self.kind):
+                raise
+
     def written(self) -> None:
+        self.hosted.latest = _later(self.hosted.latest, self.latest)
         self.service.hand_on(Lines(self.hosted, self.entries, self.ticket, self.many))
+
+
+def _later(one: float | None, other: float | None) -> float | None:
+    return one if other is None else other if one is None else max(one, other)
 
 
 def stage_of(hosted: Hosted) -> bytes:

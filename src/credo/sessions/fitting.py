@@ -47,6 +47,7 @@ class State:
     unseen: Counter[str]
     recovery: Recovery
     early: Early
+    clock: float | None = None
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(State))
@@ -64,6 +65,8 @@ def require_fitting(state: State) -> None:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
     rows = {"read": state.rows_read, "used": state.rows_used, "refused": state.rows_refused}
     _require_numbers(rows | {"missing": state.missing, "unseen": state.unseen}, "counters")
+    if state.clock is not None and not (isinstance(state.clock, float) and np.isfinite(state.clock)):
+        _refuse("clock", f"must be a finite time; got {state.clock!r}")
     _require_types(state.progress, "progress")
     for place in state.places:
         _require_types(place, "places")

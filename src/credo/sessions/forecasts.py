@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from credo.core.types import Array
+from credo.live.clock import steps_after
 from credo.live.encoding import Block
 from credo.live.packed import PackedBelief
 from credo.live.passes import forecast_rows, pad
@@ -64,9 +65,11 @@ def forecast_blocks(
     classes: tuple[str, ...],
     moments: Moments | None,
     levels: Sequence[float],
+    clock: float | None = None,
 ) -> Forecasts:
     """Forecast encoded rows, with class labels or, for numbers, the moments of the targets so far (None where
-    these are not standardised) and the probabilities of quantiles.
+    these are not standardised) and the probabilities of quantiles. Rows with times are forecast for then, by
+    a belief of the time `clock`.
     """
     lines = _one_array([block.lines for block in blocks] or [np.zeros(0, int)])
     probabilities = None if classes else np.asarray(levels, np.float32)
@@ -74,9 +77,11 @@ def forecast_blocks(
     sizes: list[int] = []
     for block in blocks:
         for start in range(0, len(block), chunk):
-            x = block.x[start : start + chunk]
+            x, times = block.x[start : start + chunk], block.times
+            dts = None if times is None else steps_after(times[start : start + chunk], clock)
+            ahead = None if dts is None else pad(dts.astype(np.float32), chunk)
             rows = pad(x, chunk), np.int32(len(x)), probabilities
-            parts.append(forecast_rows(*packed.arguments, *rows))
+            parts.append(forecast_rows(*packed.arguments, *rows, ahead))
             sizes.append(len(x))
     if not parts:
         return Forecasts(lines, classes)

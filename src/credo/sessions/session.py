@@ -15,6 +15,7 @@ from credo.core.turns import in_turn
 from credo.learners import Info
 from credo.live import passes
 from credo.live.change_steps import Steps, collect, join
+from credo.live.clock import steps_between
 from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
@@ -54,6 +55,7 @@ class Session(SessionState):
         learner, belief: the learner and its belief.
         tally: the scores so far.
         changes: the changes reported so far, where the drift is a wrapper.
+        clock: the time of the latest row, None where rows have no times.
         rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
@@ -128,26 +130,36 @@ class Session(SessionState):
             self.encoding.notify(OTHER_UNITS.format(f"the target {self.encoding.target!r}"))
 
     @changing
-    def learn(self, rows: Rows, weights: ArrayLike | None = None) -> Steps | None:
+    def learn(
+        self, rows: Rows, weights: ArrayLike | None = None, times: ArrayLike | None = None
+    ) -> Steps | None:
         """Forecast, score and learn every row, in order.
 
         Arguments:
             rows: see `Rows`; rows without a target, or with text in a numeric column, are skipped.
             weights: how many equal rows each row counts as (n,), above 0; None counts each once. Scores count
                 each once.
+            times: when each row was observed (n,): what walks or forgets does so by the time since the row
+                before, 0 at the first row. None for steps of 1. A session has times always or never.
 
         Returns:
             What was reported about changes, row by row, where the drift reports any and there were rows.
 
         Raises:
-            DataError: a column is missing, or weights are not above 0, or not as many as the rows.
+            DataError: a column is missing, weights are not above 0, or either are not as many as the rows.
+            CredoError: times are not finite, go back, or are given where earlier rows had none.
         """
-        blocks = blocks_of(rows, self.encoding, learn=True, weights=weights)
+        clock = self._times(rows, times)
+        blocks = blocks_of(rows, self.encoding, learn=True, weights=weights, times=clock)
         return join([self._learn_block(block, None)[0] for block in blocks])
 
     @changing
     def forecast_then_learn(
-        self, rows: Rows, levels: Sequence[float] = (), weights: ArrayLike | None = None
+        self,
+        rows: Rows,
+        levels: Sequence[float] = (),
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
     ) -> tuple[list[Forecasts], Steps | None]:
         """`learn`, which also gives the forecast of each row, made before the row was learned from.
 
@@ -157,13 +169,13 @@ class Session(SessionState):
         Arguments:
             rows: see `Rows`.
             levels: the probabilities of the quantiles to give (regression).
-            weights: as for `learn`.
+            weights, times: as for `learn`.
 
         Returns:
             The forecasts, in the order of the rows, and what `learn` returns.
 
         Raises:
-            DataError: a column is missing.
+            DataError, CredoError: as for `learn`.
 
         Example:
             >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
@@ -174,7 +186,7 @@ class Session(SessionState):
         """
         forecasts: list[Forecasts] = []
         steps: list[Steps | None] = []
-        for block in segments(rows, self.encoding, weights):
+        for block in segments(rows, self.encoding, weights, self._times(rows, times)):
             known, probabilities = block.labelled, np.asarray(levels, np.float32)
             one = self._learn_block(block, probabilities) if known else (None, self.predict(block, levels))
             steps.append(one[0])
@@ -190,6 +202,9 @@ class Session(SessionState):
         self._keep_up()
         if not len(block):
             return None, Forecasts(block.lines)
+        dts = None if block.times is None else steps_between(block.times, self.clock)
+        if block.times is not None:
+            self.clock = float(block.times[-1])
         asked = levels if self.regression and levels is not None and len(levels) else None
         parts: list[tuple[Columns, Steps | None]] = []
         start, before = 0, self.rows_used - len(block)
@@ -197,17 +212,17 @@ class Session(SessionState):
             due = Tally.next_mark(before + start)
             rows = slice(start, min(due - before, len(block)))
             y = block.y[rows]
-            weights = None if block.weights is None else block.weights[rows]
-            for part in self._parts(block.x[rows], y, weights, levels=asked):
+            weights, steps = (None if one is None else one[rows] for one in (block.weights, dts))
+            for part in self._parts(block.x[rows], y, weights, levels=asked, dts=steps):
                 parts.append((self._score(part, y[part.rows]), part.info.extras))
             start = rows.stop
             if before + start == due:
                 self._counting.tally.mark(due, *passes.spread(self.packed))
-        steps = join([steps for _, steps in parts]) if self._reports else None
-        if steps is not None:
-            self._counting.report(steps)
+        told = join([steps for _, steps in parts]) if self._reports else None
+        if told is not None:
+            self._counting.report(told)
         classes = () if self.regression else self.encoding.classes
-        return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
+        return told, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
     def _score(self, part: Part, y: np.ndarray) -> Columns:
         """Score what was forecast of rows with these targets; the forecasts in the target's own units."""
@@ -234,17 +249,13 @@ class Session(SessionState):
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
         reports = collect if self._reports else None
         given = np.ones(len(columns.x)) if columns.weights is None else columns.weights
-        columns = columns._replace(weights=np.asarray(given, np.float32))
+        dts = None if columns.dts is None else columns.dts.astype(np.float32)
+        columns = columns._replace(weights=np.asarray(given, np.float32), dts=dts)
         return passes.learn_rows(
             packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
         )
 
-    @property
-    def _reports(self) -> bool:
-        """Whether the learner reports changes."""
-        return self._counting.changes is not None
-
-    def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
+    def predict(self, rows: Rows, levels: Sequence[float] = (), times: ArrayLike | None = None) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
 
         It does not wait for another thread that learns: all its rows are forecast by the state before that.
@@ -252,12 +263,15 @@ class Session(SessionState):
         Arguments:
             rows: see `Rows`; the target may be absent, and rows with text in a numeric column are left out.
             levels: the probabilities of the quantiles to give (regression).
+            times: when each row will be observed (n,), not before the latest row that was learned: the belief
+                is moved to then. None forecasts by the belief of the latest row.
 
         Raises:
-            DataError: a column is missing.
+            DataError: a column is missing, or times are not as many as the rows.
+            CredoError: times are not finite, go back, or are given where earlier rows had none.
         """
         require_threads()
-        return self._view().forecast(rows, self.chunk, levels)
+        return self._view().forecast(rows, self.chunk, levels, times)
 
     @in_turn
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
@@ -278,13 +292,14 @@ class Session(SessionState):
         return tally
 
     @in_turn
-    def prepare(self, levels: Sequence[float] = ()) -> None:
+    def prepare(self, levels: Sequence[float] = (), *, timed: bool = False) -> None:
         """Compile all programs that learning from rows and forecasting them need. Nothing is learned.
 
         A service calls it before it answers, since the first row would otherwise wait for the compiler.
 
         Arguments:
             levels: the probabilities of the quantiles that will be asked for (regression).
+            timed: whether rows will have times.
 
         Example:
             >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
@@ -297,14 +312,16 @@ class Session(SessionState):
         asked = np.asarray(levels, np.float32)
         if self.regression:
             given = asked if len(levels) else None
-            rows = EncodedRows(x, 0 * one, None if self.own_units else one, one, given)
+            rows = EncodedRows(x, 0 * one, None if self.own_units else one, one, levels=given)
         else:
             rows = EncodedRows(x, np.zeros(1, np.int32))
-        self._pass(self.packed, rows)
+        self._pass(self.packed, rows._replace(dts=one) if timed else rows)
         passes.spread(self.packed)
         block = Block(x, np.zeros(1), np.ones(1, int), 1)
         classes = () if self.regression else self.encoding.classes
-        forecast_blocks(self.packed, [block], self.chunk, classes, None, levels)
+        for times in (None, np.zeros(1)) if timed else (None,):
+            asked_for = [dataclasses.replace(block, times=times)]
+            forecast_blocks(self.packed, asked_for, self.chunk, classes, None, levels)
 
     def _add_held_out(self, tally: Tally, block: Block) -> None:
         """Score the rows of a block beside the baseline as it is now, and add the scores to a tally."""

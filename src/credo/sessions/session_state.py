@@ -9,10 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from credo.core.errors import CredoError
 from credo.core.names import ForecastName
 from credo.core.turns import Turns, in_turn
 from credo.live import passes
-from credo.live.encoding import Encoding, TableEncoding, members_at
+from credo.live.clock import require_times
+from credo.live.encoding import Block, Encoding, TableEncoding, members_at
+from credo.live.intake import Rows
 from credo.live.packed import PackedBelief
 from credo.live.recovery import Recovery
 from credo.live.runner import Runner
@@ -85,6 +91,7 @@ class SessionState(Runner):
         self._counting = Counting(Tally(settings.task, len(encoding.classes)), changes)
         self.rows_read: int = 0
         self.rows_used: int = 0
+        self.clock: float | None = None
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.progress = Progress()
@@ -110,7 +117,8 @@ class SessionState(Runner):
         self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         moments = None if self.own_units else self.scaler
-        self._latest = View(self.packed, copy.copy(self.encoding), classes, moments)
+        encoding = copy.copy(self.encoding)
+        self._latest = View(self.packed, encoding, classes, moments, self.clock, self.timed)
         return self._latest
 
     def _view(self) -> View:
@@ -141,6 +149,23 @@ class SessionState(Runner):
     @in_turn
     def _settled(self) -> Counting:
         return self._counting.settle()
+
+    @property
+    def timed(self) -> bool | None:
+        """Whether rows have times; None before the first row."""
+        return True if self.clock is not None else (False if self.rows_used else None)
+
+    @property
+    def _reports(self) -> bool:
+        """Whether the learner reports changes."""
+        return self._counting.changes is not None
+
+    def _times(self, rows: Rows, times: ArrayLike | None) -> np.ndarray | None:
+        """The times of rows that can be learned; others are refused, before anything is."""
+        given = rows.times if isinstance(rows, Block) else times
+        if given is None and self.timed:
+            raise CredoError("times must be given always or never; the earlier rows had them.", field="times")
+        return require_times(given, self.clock, self.timed)
 
     def _admits(self, width: int) -> bool:
         """Whether there may be so many features."""

@@ -42,6 +42,8 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "recovery": state.recovery.to_dict(),
         "places": [dataclasses.asdict(place) for place in state.places],
     }
+    if state.clock is not None:
+        meta["clock"] = state.clock
     arrays = {
         "encoding": state.encoding.arrays(),
         "scaler": state.scaler.arrays(),
@@ -91,4 +93,5 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
         *(Counter(meta["missing"]), Counter(meta["unseen"])),
         recovery=Recovery.from_dict(meta["recovery"]),
         early=Early.from_arrays(arrays["early"]),
+        clock=meta.get("clock"),
     )

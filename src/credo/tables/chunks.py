@@ -53,6 +53,7 @@ class Chunk:
         ignored: the names in these rows that no column has (JSON keys that came late), with their counts.
         semicolons: whether semicolons part the cells, as they do where the comma is the decimal mark.
         weights: how many equal rows each row counts as (n,); None where each counts once.
+        times: when each row was observed (n,), None where rows have no times.
 
     Example:
         >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
@@ -68,6 +69,7 @@ class Chunk:
     ignored: dict[str, int] = field(default_factory=dict)
     semicolons: bool = False
     weights: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     def __len__(self) -> int:
         return int(self.lines.size)
@@ -94,8 +96,8 @@ class Chunk:
         upto = int(self.lines[stop]) if stop < len(self) else 1 << 62
         bad = [row for row in self.bad if after < row.line < upto]
         columns = {name: cells[rows] for name, cells in self.columns.items()}
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(self, columns=columns, lines=self.lines[rows], bad=bad, weights=weights)
+        weights, times = (None if one is None else one[rows] for one in (self.weights, self.times))
+        return replace(self, columns=columns, lines=self.lines[rows], bad=bad, weights=weights, times=times)
 
 
 class ChunkSize:

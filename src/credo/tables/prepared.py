@@ -78,6 +78,7 @@ class Preparation:
             chunk.ignored,
             chunk.semicolons,
             chunk.weights,
+            chunk.times,
         )
         blank = np.zeros((len(chunk), self._first_width), np.float32)
         rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
