@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,10 @@ from credo.streams.programs import NEVER, Answer
 from credo.streams.scoring import Outcome
 from credo.streams.words import WordLayout, shape_of
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Late"]
+
+Late: TypeAlias = Literal["refuse", "now"]
+"""What becomes of rows that are earlier than another of their key."""
 
 TILES = 1024
 """The most tiles of different keys in a compiled call."""
@@ -80,22 +83,28 @@ class Engine:
                 field="pooled",
             ) from error
 
-    def require_forward(self, names: list[KeyName], clock: np.ndarray) -> None:
-        """Refuse rows that are earlier than another of their key."""
+    def onward(self, names: list[KeyName], clock: np.ndarray, late: Late) -> tuple[np.ndarray, np.ndarray]:
+        """The times (n,) to which the keys of rows are moved, and which rows are earlier than another of
+        their key (n,), where these are not refused.
+        """
         table = self.stack.table
         away = self.stack.find_away([name for name in dict.fromkeys(names) if name not in table.slots])
         latest = {name: one.time for name, one in away.items()}
+        moved = clock.copy()
         for row, (name, time) in enumerate(zip(names, clock.tolist(), strict=True)):
             before = latest.get(name)
             if before is None:
                 slot = table.slots.get(name)
                 before = -np.inf if slot is None else table.times[slot]
             if time < before:
-                raise CredoError(
-                    f"times must not go back for a key; got {time} after {before} at row {row}.",
-                    field="times",
-                )
+                if late == "refuse":
+                    raise CredoError(
+                        f"times must not go back for a key; got {time} after {before} at row {row}.",
+                        field="times",
+                    )
+                moved[row] = time = before
             latest[name] = time
+        return moved, moved > clock
 
     def pieces(self, names: list[KeyName], renewed: bool = True) -> list[slice]:
         """The parts of a call: each with few enough rows and keys, and up to where the prior is renewed."""

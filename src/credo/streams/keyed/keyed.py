@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.errors import CredoError, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.inputs import require_narrow
 from credo.core.keys import as_key
 from credo.core.types import ArrayLike, Key, PyTree
@@ -21,7 +21,7 @@ from credo.learners import Info, Learner
 from credo.learners.base import require_learner
 from credo.metrics import Scores
 from credo.streams.keyed import pages
-from credo.streams.keyed.engine import Engine
+from credo.streams.keyed.engine import Engine, Late
 from credo.streams.keyed.naming import KeyName, key_names
 from credo.streams.keyed.programs import Prior
 from credo.streams.live import mean_and_sd
@@ -47,6 +47,8 @@ class KeyedRows:
         info: what the updates reported, likewise. Its `extras` are the `change` and `alarm` of a wrapper that
             reports changes, and otherwise None.
         ys: the observations.
+        late: which rows were earlier than another of their key (n,), and were learned without a step of time;
+            None without times.
 
     Example:
         >>> import credo
@@ -58,6 +60,7 @@ class KeyedRows:
     outcome: Outcome
     info: Info
     ys: PyTree
+    late: np.ndarray | None = None
 
     @property
     def ok(self) -> np.ndarray:
@@ -179,6 +182,8 @@ class Keyed(Generic[B]):
         ys: PyTree,
         weights: ArrayLike | None = None,
         times: ArrayLike | Sequence[float] | None = None,
+        *,
+        late: Late = "refuse",
     ) -> KeyedRows:
         """Forecast each row by the belief of its key, score it, and learn from it.
 
@@ -188,6 +193,8 @@ class Keyed(Generic[B]):
             weights: the weights (n,), or None for 1; see `Learner.update`.
             times: when each row was observed (n,): a key's step is as long as the time since its latest row,
                 and its first step 0. None for steps of 1. A Keyed has times always or never.
+            late: what becomes of a row that is earlier than another of its key: "refuse" the call, or learn
+                it "now", without a step of time.
 
         Returns:
             The forecasts before learning, their scores, and what the updates reported.
@@ -197,14 +204,15 @@ class Keyed(Generic[B]):
                 nothing was learned.
         """
         with self._lock:
-            names, clock = self._checked(keys, times, xs=xs, ys=ys, weights=weights)
+            require_choice("late", late, get_args(Late))
+            names, clock, behind = self._checked(keys, times, late, xs=xs, ys=ys, weights=weights)
             factors = np.ones(len(names)) if weights is None else weights
             parts = [
                 self._engine.learn(names[part], _part((xs, ys, factors), part), _part(clock, part))
                 for part in self._engine.pieces(names)
             ]
         outcome, info = _joined(parts)
-        return KeyedRows(outcome, info, ys)
+        return KeyedRows(outcome, info, ys, behind)
 
     def forecast(
         self,
@@ -228,7 +236,7 @@ class Keyed(Generic[B]):
             CredoError: as for `learn`.
         """
         with self._lock:
-            names, clock = self._checked(keys, times, xs=xs)
+            names, clock, _ = self._checked(keys, times, "refuse", xs=xs)
             parts = [
                 self._engine.ask(names[part], _part(xs, part), _part(clock, part), answer)
                 for part in self._engine.pieces(names, renewed=False)
@@ -308,9 +316,9 @@ class Keyed(Generic[B]):
         return keyed
 
     def _checked(
-        self, keys: Keys, times: ArrayLike | Sequence[float] | None, **trees: PyTree
-    ) -> tuple[list[KeyName], np.ndarray | None]:
-        """The keys and times of the rows of a call, which can be learned or forecast."""
+        self, keys: Keys, times: ArrayLike | Sequence[float] | None, late: Late, **trees: PyTree
+    ) -> tuple[list[KeyName], np.ndarray | None, np.ndarray | None]:
+        """The keys and times of the rows of a call, which can be learned or forecast, and which are late."""
         engine = self._engine
         names = key_names(keys)
         clock = None if times is None else np.asarray(times, np.float64)
@@ -327,9 +335,9 @@ class Keyed(Generic[B]):
         if not engine.begun:
             assert engine.of_inputs is not None
             engine.begin(engine.of_inputs(jax.tree.map(jnp.asarray, _part(trees["xs"], 0))))
-        if clock is not None:
-            engine.require_forward(names, clock)
-        return names, clock
+        if clock is None:
+            return names, None, None
+        return names, *engine.onward(names, clock, late)
 
 
 def _part(tree: PyTree, rows: slice | int) -> PyTree:
