@@ -187,9 +187,9 @@ def test_a_shard_that_was_replaced_may_not_save(whole: Path, tmp_path: Path) -> 
 
 
 def _settings(folder: Path) -> Any:
-    from credo.scale.keyed_run import _state
+    from credo.scale.options import state_of
 
-    return _state(folder).header["settings"]
+    return state_of(folder).header["settings"]
 
 
 def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -228,7 +228,7 @@ def test_refusals_are_sentences(whole: Path, tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        ("keyed-streams", ["users"]),
+        ("keyed-streams", ["users", "own", "daily"]),
         ("keyed-recovery", ["again"]),
         pytest.param("keyed-machines", ["many"], marks=pytest.mark.slow),
     ],
@@ -237,14 +237,18 @@ def test_the_commands_of_the_pages_run(
     name: str, runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "clicks.csv", [lines()[0].replace("y", "spent"), *lines()[1:]])
+    head, *rows = lines()
+    rows = [f"{line},2024-05-{1 + row // 8:02d}" for row, line in enumerate(rows)]
+    write(tmp_path / "clicks.csv", [f"{head.replace('y', 'spent')},day", *rows])
+    (tmp_path / "clicks").mkdir()
+    write(tmp_path / "clicks/2024-05.csv", [f"{head.replace('y', 'spent')},day", *rows])
     page = Path(__file__).parents[2] / f"docs/how-to/{name}.md"
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert blocks
     for line in "".join(blocks).splitlines():
         program, *words = shlex.split(line)
         assert program == "credo" and main(words) == 0
-    assert [len(predictions(tmp_path / "runs" / run)) for run in runs] == [ROWS]
+    assert [len(predictions(tmp_path / "runs" / run)) for run in runs] == [ROWS] * len(runs)
 
 
 def test_rows_come_from_standard_input_and_as_json_lines(

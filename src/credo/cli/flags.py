@@ -316,7 +316,7 @@ _FLAGS |= {
     for name in (
         *("agent", "policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
         *("estimator", "interval", "level", "clip", "reward_range", "format"),
-        *("key", "shards", "workers", "ray", "tile", "evict", "batch"),
+        *("key", "scale", "follow", "shards", "workers", "ray", "tile", "evict", "batch"),
     )
 }
 """The flag of each setting of the library."""

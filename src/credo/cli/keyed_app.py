@@ -43,6 +43,30 @@ class KeyedFlags:
         str | None,
         Parameter(group=DATA, help="Columns that are categories although they look like numbers."),
     ] = None
+    time: Annotated[
+        str | None,
+        Parameter(
+            group=DATA,
+            help="The column of times: numbers, or ISO dates, which are counted in days. A step of a key is "
+            "as long as the time since its latest row; 1 by default.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        Parameter(
+            group=DATA,
+            help="shared: numbers and targets are standardised by the rows of all keys before; key: by those "
+            "of the same key. shared by default.",
+        ),
+    ] = None
+    follow: Annotated[
+        float | None,
+        Parameter(
+            group=DATA,
+            help="Look for new files in a folder after every so many seconds, until Ctrl-C; by default the "
+            "run ends after the last file.",
+        ),
+    ] = None
     strict: Annotated[
         bool, Parameter(group=DATA, negative="", help="Stop at the first row that cannot be used.")
     ] = False
@@ -117,15 +141,16 @@ def keyed(
 ) -> int:
     """Learn a file with one learner for each key, such as each user, predicting each row before learning it.
 
-    SOURCE is a CSV, TSV, JSON lines or Parquet file, or - for standard input. Columns are encoded and scaled
-    alike for all keys; by default the learner of a key is a linear model. OUT gets a folder of predictions,
-    metrics.json, and the state. A run that was killed, or whose file has grown, goes on with --resume, and
-    every key then has the numbers that it would have had without a break.
+    SOURCE is a CSV, TSV, JSON lines or Parquet file, a folder of such files, which are read in the order of
+    their names, or - for standard input; or the address of a file or a folder, such as s3://bucket/clicks.
+    Columns are encoded alike for all keys; by default the learner of a key is a linear model. OUT gets a
+    folder of predictions, metrics.json, and the state. A run that was killed, or whose file has grown, goes
+    on with --resume, and every key then has the numbers that it would have had without a break.
 
     Parameters
     ----------
     source
-        A file, or - for standard input.
+        A file, a folder or an address, or - for standard input.
     out
         The folder of the run.
     resume
@@ -150,7 +175,7 @@ def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resum
         note(in_flags(sentence), quiet)
 
     try:
-        result = learn_keyed(source, out, options, resume=resume, say=say)
+        result = learn_keyed(source, out, options, resume=resume, follow=flags.follow, say=say)
     except KeyboardInterrupt:
         words = shlex.join(["credo", "keyed", source, "--out", str(out), "--resume"])
         note(f"credo: interrupted; what was saved is whole; go on with: {words}")
@@ -162,14 +187,13 @@ def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resum
 def _options(out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:
     """What the flags say; of a run that goes on, what they do not say is as it was."""
     from credo.scale import KeyedOptions
+    from credo.scale.options import FIXED
     from credo.sessions import ColumnOptions, Options
     from credo.tables.tasks import TARGET_KINDS
 
     chosen = Options(**dataclasses.asdict(learner))
     free: dict[str, Any] = {name: getattr(flags, name) for name in ("workers", "ray", "evict", "checkpoint")}
-    fixed = {
-        name: one for name in ("key", "shards", "tile", "batch") if (one := getattr(flags, name)) is not None
-    }
+    fixed = {name: one for name in FIXED if (one := getattr(flags, name)) is not None}
     if resume:
         before = KeyedOptions.of(out)
         for name in ("task", "classes", "drop", "categorical"):
@@ -211,6 +235,11 @@ def _show(result: KeyedResult, quiet: bool) -> None:
             number = metrics[name]
             table.add_row(name, f"{number:,}" if isinstance(number, int) else f"{number:.4f}")
     console.print(table)
+    if metrics["late"]:
+        note(
+            f"{metrics['late']:,} rows came after later ones of their key, so no time passed",
+            quiet,
+        )
     for name, what in (("worst", "mean loss"), ("newest", "first line"), ("drifting", "changes")):
         if metrics[name]:
             listing = ", ".join(f"{key} ({last:.4g})" for key, _, last in metrics[name][:5])

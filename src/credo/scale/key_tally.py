@@ -19,8 +19,8 @@ FORMAT, KEPT = 1, 2
 LEAST = 20
 """The least rows of a key that is called one of the worst."""
 
-_TOTALS = ("rows", "scored", "loss", "error", "inside", "alarms")
-_OF_KEY = ("count", "losses", "first", "changes")
+_TOTALS = ("rows", "scored", "loss", "error", "inside", "alarms", "late")
+_OF_KEY = ("count", "losses", "first", "changes", "came")
 
 
 class KeyTally:
@@ -28,25 +28,31 @@ class KeyTally:
 
     Arguments:
         classes: whether classes are forecast, and otherwise numbers.
+        warmup: how many first rows of each key are not scored, while its units are not known.
 
     Attributes:
         totals: rows, scored rows, the sums of their losses (negative log densities in the target's own
             units) and errors (squared errors, or wrong classes), how many targets lay within the central
-            interval of 90%, and how many changes were reported.
-        count, losses, first, changes: of each key its scored rows, the sum of their losses, the line of its
-            first row, and its reported changes.
+            interval of 90%, how many changes were reported, and how many rows were late.
+        count, losses, first, changes, came: of each key its scored rows, the sum of their losses, the line of
+            its first row, its reported changes, and its rows.
     """
 
-    def __init__(self, classes: bool) -> None:
-        self.classes = classes
+    def __init__(self, classes: bool, warmup: int = 0) -> None:
+        self.classes, self.warmup = classes, warmup
         self.places: dict[str, int] = {}
         self.totals = np.zeros(len(_TOTALS))
         self.count, self.losses = np.zeros(0), np.zeros(0)
-        self.first, self.changes = np.zeros(0), np.zeros(0)
+        self.first, self.changes, self.came = np.zeros(0), np.zeros(0), np.zeros(0)
 
     def add(self, rows: Batch, told: KeyedRows) -> None:
         """Take in the scores of rows."""
+        places, fresh = self.places, len(self.places)
+        at = np.array([places.setdefault(key, len(places)) for key in rows.keys], np.int64)
+        self._grow()
         outcome, known = told.outcome, rows.known & told.ok
+        if self.warmup:
+            known = known & (self.came[at] + _earlier(at) >= self.warmup)
         losses = np.log(rows.scale) - np.asarray(outcome.log_prob, float)
         inside = np.zeros(len(losses), bool)
         if outcome.probs is None:
@@ -57,13 +63,12 @@ class KeyTally:
             errors = (outcome.probs.argmax(axis=1) != rows.y).astype(float)
         alarms = np.zeros(len(losses), bool) if told.alarm is None else told.alarm
         sums = (known, np.where(known, losses, 0.0), np.where(known, errors, 0.0), known & inside, alarms)
-        self.totals += [len(losses), *(float(one.sum()) for one in sums)]
-        places, fresh = self.places, len(self.places)
-        at = np.array([places.setdefault(key, len(places)) for key in rows.keys], np.int64)
-        self._grow()
+        late = 0 if told.late is None else int(told.late.sum())
+        self.totals += [len(losses), *(float(one.sum()) for one in sums), late]
         np.add.at(self.count, at, known)
         np.add.at(self.losses, at, sums[1])
         np.add.at(self.changes, at, alarms)
+        np.add.at(self.came, at, 1.0)
         new = at >= fresh
         self.first[at[new][::-1]] = rows.lines[new][::-1]
 
@@ -76,7 +81,7 @@ class KeyTally:
 
     def summary(self, most: int = 10) -> dict[str, Any]:
         """The means over all keys, and the worst, newest and most changing keys."""
-        rows, scored, loss, error, inside, alarms = self.totals.tolist()
+        rows, scored, loss, error, inside, alarms, late = self.totals.tolist()
         names, size = list(self.places), len(self.places)
         count, losses = self.count[:size], self.losses[:size]
         first, changes = self.first[:size], self.changes[:size]
@@ -99,6 +104,7 @@ class KeyTally:
             "nlpd": loss / per,
             **quality,
             "changes": int(alarms),
+            "late": int(late),
             "worst": [[names[at], int(count[at]), float(mean[at])] for at in worst],
             "newest": [[names[at], int(count[at]), int(first[at])] for at in newest],
             "drifting": [[names[at], int(count[at]), int(changes[at])] for at in moving],
@@ -119,7 +125,7 @@ class KeyTally:
         size = len(self.places)
         arrays = {name: getattr(self, name)[:size] for name in _OF_KEY}
         names = np.frombuffer(to_text(list(self.places)), np.uint8)
-        header = {"format": FORMAT, "classes": self.classes}
+        header = {"format": FORMAT, "classes": self.classes, "warmup": self.warmup}
         archive.write(
             _path(folder, line), "credo-tally", header, {**arrays, "totals": self.totals, "names": names}
         )
@@ -132,7 +138,7 @@ class KeyTally:
         path = _path(folder, line)
         header, arrays = archive.read(path, "credo-tally", FORMAT, "tally of keys")
         with archive.refusing(path, "tally"):
-            tally = KeyTally(bool(header["classes"]))
+            tally = KeyTally(bool(header["classes"]), int(header["warmup"]))
             names = [str(name) for name in from_text(arrays["names"].tobytes())]
             if any(len(arrays[name]) != len(names) for name in _OF_KEY):
                 raise FormatError("a tally must have as many numbers as keys.")
@@ -141,6 +147,15 @@ class KeyTally:
             for name in _OF_KEY:
                 setattr(tally, name, np.array(arrays[name]))
         return tally
+
+
+def _earlier(at: np.ndarray) -> np.ndarray:
+    """How many earlier entries are the same as each (n,)."""
+    order = np.argsort(at, kind="stable")
+    ordered = at[order]
+    earlier = np.empty(len(at), np.int64)
+    earlier[order] = np.arange(len(at)) - np.searchsorted(ordered, ordered)
+    return earlier
 
 
 def _path(folder: Path, line: int) -> Path:

@@ -9,13 +9,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from credo.adapt import Standardized
 from credo.core.files import replacing
+from credo.live.live_learner import TARGET_CLIP
+from credo.live.targets import WARMUP
+from credo.recipes import defaults
 from credo.recipes.assembly import build
 from credo.recipes.settings import Settings
 from credo.scale.batches import Batch
 from credo.scale.generations import Generation
 from credo.scale.key_tally import KeyTally
 from credo.streams.keyed import Keyed, KeyedRows
+from credo.streams.keyed.engine import Late
 from credo.streams.keyed.pages import latest
 
 __all__ = ["Plan", "Shard"]
@@ -32,6 +37,9 @@ class Plan:
         classes: the labels of the classes, none for numbers.
         tile, evict: see `Keyed`; `evict` is for one shard.
         parquet: whether predictions are Parquet, and otherwise CSV.
+        scaled: which inputs each key standardises by its own rows, as it then does with its target; None
+            where rows come standardised.
+        late: see `Keyed.learn`.
     """
 
     folder: Path
@@ -41,6 +49,17 @@ class Plan:
     tile: int
     evict: int | None
     parquet: bool
+    scaled: tuple[bool, ...] | None = None
+    late: Late = "now"
+
+    def begin(self) -> tuple[Any, Any, Settings]:
+        """The learner, its prior, and the settings."""
+        settings = Settings.from_dict(self.settings)
+        learner, prior = build(settings, (self.inputs,), len(self.classes))
+        if self.scaled is None:
+            return learner, prior, settings
+        own = Standardized(learner, True, not self.classes, defaults.CLIP, WARMUP, TARGET_CLIP)
+        return own, own.wrap(prior, self.inputs, np.asarray(self.scaled)), settings
 
     def folder_of(self, shard: int) -> Path:
         """The folder of the state of a shard."""
@@ -63,8 +82,7 @@ class Shard:
     def __init__(self, plan: Plan, number: int) -> None:
         self.plan, self.number, folder = plan, number, plan.folder_of(number)
         self.generation = Generation(folder)
-        settings = Settings.from_dict(plan.settings)
-        learner, prior = build(settings, (plan.inputs,), len(plan.classes))
+        learner, prior, settings = plan.begin()
         if latest(folder):
             self.keyed: Keyed[Any] = Keyed.load(folder, learner)
             self.line = self.keyed.offset
@@ -72,7 +90,8 @@ class Shard:
         else:
             key = jax.random.key(settings.seed) if settings.draws else None
             self.keyed = Keyed(learner, prior, tile=plan.tile, evict=plan.evict, key=key)
-            self.line, self.tally = 0, KeyTally(bool(plan.classes))
+            warmup = 0 if plan.scaled is None or plan.classes else WARMUP
+            self.line, self.tally = 0, KeyTally(bool(plan.classes), warmup)
         self._forget_later()
 
     def apply(self, batch: Batch) -> None:
@@ -81,7 +100,9 @@ class Shard:
             return
         rows = batch.after(self.line)
         if rows.keys:
-            told = self.keyed.learn(rows.keys, rows.x, rows.y, weights=rows.weights)
+            told = self.keyed.learn(
+                *(rows.keys, rows.x, rows.y, rows.weights), times=rows.times, late=self.plan.late
+            )
             self.tally.add(rows, told)
             self._write(rows, told)
         self.line = batch.last

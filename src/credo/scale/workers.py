@@ -70,10 +70,10 @@ class Here:
 
 
 def _joined(tallies: Sequence[KeyTally]) -> KeyTally:
-    first, *others = tallies
-    for other in others:
-        first.join(other)
-    return first
+    whole = KeyTally(tallies[0].classes)
+    for one in tallies:
+        whole.join(one)
+    return whole
 
 
 class Worker:

@@ -100,6 +100,7 @@ class Encoder:
     Attributes:
         width: D, the number of features.
         scaled: the names of the columns that are standardised, in the order of their moments.
+        places: the features that hold them, in the same order.
 
     Raises:
         DataError: `clip` is not above 0.
@@ -121,6 +122,7 @@ class Encoder:
         self.clip = float(clip)
         self._preparation = Preparation(schema)
         self.width, self.scaled = self._preparation.width, self._preparation.scaled
+        self.places = self._preparation.places
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     def initial(self) -> EncoderState:
@@ -176,7 +178,7 @@ class Encoder:
             weights = None if weights is None else weights[kept]
         after = state
         if self.scaled:
-            after, x[:, self._preparation.places] = self._standardise(state, numbers, learn, weights)
+            after, x[:, self.places] = self._standardise(state, numbers, learn, weights)
         bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
         bad.sort(key=lambda row: row.line)
         found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels

@@ -18,6 +18,7 @@ __all__ = [
     "FORMATS",
     "ByteStream",
     "Format",
+    "NoRows",
     "Source",
     "format_of_name",
     "is_archive",
@@ -70,6 +71,10 @@ _MAGIC = (
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
 )
+
+
+class NoRows(DataError):
+    """A table that is empty, or has column names alone."""
 
 
 class ByteStream(io.RawIOBase):
@@ -232,7 +237,7 @@ def _unpacked(raw: ByteStream, named_gz: bool) -> ByteStream:
             f"{raw.name} is named .gz but holds no gzip data; take .gz off its name or pack it with gzip."
         )
     if not head.strip():
-        raise DataError(f"{raw.name} is empty.")
+        raise NoRows(f"{raw.name} is empty.")
     return raw
 
 

@@ -18,6 +18,7 @@ from credo.tables.opening import (
     FORMATS,
     ByteStream,
     Format,
+    NoRows,
     Source,
     format_of_name,
     is_archive,
@@ -79,7 +80,7 @@ class TableSource:
             if bad:
                 raise DataError(f"{name} has no usable row: {bad[0]}.")
             what = "no row" if format == "jsonl" else "column names but no rows"
-            raise DataError(f"{name} has {what}.")
+            raise NoRows(f"{name} has {what}.")
         self.columns: tuple[str, ...] = first[-1].names
 
     def peek(self, rows: int = 1000) -> tuple[Chunk, ...]:
