@@ -23,7 +23,7 @@ cat new.jsonl | credo predict runs/prices/belief.credo -
 credo keyed clicks.csv --key user --target spent --out runs/users
 credo keyed clicks.csv --key user --target spent --out runs/users --resume
 credo keyed a.csv --key user --target y --out runs/u --shards 4 --workers 2
-credo keyed clicks --key user --target y --time day --scale key --out runs/own --follow 10
+credo keyed clicks --key user --target y --time day --out runs/u --follow 10
 """,
     "reproduce": """
 credo reproduce
