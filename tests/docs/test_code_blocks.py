@@ -1,7 +1,8 @@
 """Every Python block of the documentation runs, and prints what the page says.
 
 The blocks of a page share one namespace and run in an empty folder, with JAX as users have it: single
-precision, and no strictness about dtypes and ranks. `tests/docs/fill.py` writes anew what pages say.
+precision, and no strictness about dtypes and ranks. `tests/docs/fill.py` writes again what pages say.
+The gallery has a test of its own, since all its pictures take minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax
 import pytest
 from tests.docs.pages import Block, blocks, pages
 
-PAGES = {"/".join(page.parts[-2:]): page for page in pages() if blocks(page)}
+PAGES = {"/".join(page.parts[-2:]): page for page in pages() if blocks(page) and page.name != "gallery.md"}
 EXACT = {"explanation/correctness.md", "how-to/decide.md"}
 """Pages whose numbers hang on rounding errors: bits, or a search that stops early."""
 
