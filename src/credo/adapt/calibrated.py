@@ -45,7 +45,7 @@ class Calibration(Around[B], Generic[B]):
             are the scales with the tails of the noise, then the scales with each of the `tails`, or of the
             factors of `sharpness`.
         t: how many times `predict` has been called.
-        doubt: the running share of the latest observations that were taken for outliers; None where none is.
+        doubt: the running share of the latest observations that were taken for outliers; None if none is.
 
     Example:
         >>> import credo
@@ -69,7 +69,7 @@ class Calibration(Around[B], Generic[B]):
 class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     """A learner whose forecasts are as wide as observations have shown that they should be.
 
-    Where the outputs eta of a model are believed to be N(m, S), the forecast is a mixture over scales s_k of
+    If the outputs eta of a model are believed to be N(m, S), the forecast is a mixture over scales s_k of
     that uncertainty, from 0 (the mean of the belief is trusted) to 1 (the belief is), and above:
 
         p(y | x, past) = sum_k w_k p_k(y),   p_k(y) = integral of p(y | eta) N(eta | m, s_k S) d eta.
@@ -78,12 +78,12 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone. Classes may
     also be forecast more sharply than the belief says, by outputs a eta in place of eta.
 
-    With `outliers`, a share of the observations are outliers of a law q that is far and wide
+    With `outliers`, a share of the observations are outliers of a distribution q that is far and wide
     (`credo.likelihoods.Contaminated`), and p_k above becomes (1 - outliers) p_k + outliers q. So no
     observation, however absurd, moves the weights far, neither here nor in a bank around. Where o is the
     probability that y is an outlier, the belief inside and the weights learn with the
 
-        weight (1 - caution o (1 - min(d / .02, 1)^4)),
+        weight (1 - caution o (1 - min(d / 0.02, 1)^4)),
 
     where d is the running share of outliers among the latest four hundred observations or so. One that is
     absurd is passed by; where nine follow one another, or one in fifty is one for long, the world has
@@ -98,7 +98,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         sharpness: factors a of the outputs, above 0, for forecasts of classes. Each adds one candidate a
             scale. A mean that is still on its way from the prior is too cautious, and 1.3 takes that back.
         outliers: the probability of an outlier, in (0, 0.5], for numbers with a standard deviation near 1;
-            None where there are none.
+            None if there are none.
         caution: how far the learner inside passes outliers by, from 0 (it learns them as any other
             observation) to 1.
         plugin: whether the mean of the belief alone is one more candidate, before the scales. Its forecast is

@@ -25,7 +25,7 @@ __all__ = ["collapse", "log_sum", "matched", "normalized"]
 
 
 def log_sum(logs: Array, axis: int | None = None) -> Array:
-    """logsumexp over an axis, by default over all, whose derivative is 0 where everything is -inf."""
+    """logsumexp over an axis, by default over all, whose derivative is 0 if everything is -inf."""
     dead = jnp.max(logs, axis=axis) == -jnp.inf
     wide = dead if axis is None else jnp.expand_dims(dead, axis)
     return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))

@@ -90,9 +90,9 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
 
     The loss of a class is u = 1 - p(y), and that of a number the error e = y - E[y] of its forecast (of a
     count, the difference of the roots 2 sqrt(y + 3/8)). Losses have a level on a grid of 25: a rate q between
-    .001 and .93 with the likelihood q^u (1 - q)^(1 - u), or a size s between .02 and 11 with a Student's t of
-    2 degrees of freedom. Within a segment the level goes down one step with probability .01 a row, as a
-    learner becomes better, and up with .001. A change takes it at least three steps up: odds of at least 3.3
+    0.001 and 0.93 with the likelihood q^u (1 - q)^(1 - u), or a size s between 0.02 and 11 with a Student's t
+    of 2 degrees of freedom. Within a segment the level goes down one step with probability 0.01 a row, as a
+    learner becomes better, and up with 0.001. A change takes it at least three steps up: odds of at least 3.3
     times, or errors of at least 2.2 times as before. When the latest change was is found as in `RunLength`
     (Adams & MacKay 2007), whose segments have levels, not learners, so that it costs little:
 
@@ -111,7 +111,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         threshold: the probability of a segment not yet reported above which an alarm is given.
         separation: the number of rows after the start of a reported segment within which another start counts
             as the same.
-        unit: the unit of a number, above 0; 1 where targets are standardised.
+        unit: the unit of a number, above 0; 1 if targets are standardised.
 
     Raises:
         CredoError: a number is outside its range, or (later) the learner forecasts neither classes nor
@@ -194,7 +194,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
 
 
 def _classed(law: Predictive) -> bool:
-    """Whether a law is of classes."""
+    """Whether a distribution is of classes."""
     try:
         return law.discrete and law.probs is not None
     except CredoError:

@@ -33,7 +33,7 @@ def at_time(belief: B, t: Array) -> B:
 
 
 def renewed(prior: B, t: Array) -> B:
-    """What a regime begins with: the prior, with particles drawn anew, lest all search the same few."""
+    """What a regime begins with: the prior, with particles drawn again, lest all search the same few."""
 
     def fresh(part: object) -> object:
         return fresh_particles(part, t) if isinstance(part, Particles) else part
@@ -46,7 +46,7 @@ K = TypeVar("K")
 
 
 def within(thing: object, kind: type[K]) -> K | None:
-    """The outermost part of a kind in a belief or a learner that holds another one; None where there is none.
+    """The outermost part of a kind in a belief or a learner that holds another one; None if there is none.
 
     Arguments:
         thing: a belief, whose inner one is its `belief`, or a learner, whose inner one is its `learner`.
@@ -64,14 +64,14 @@ def within(thing: object, kind: type[K]) -> K | None:
 
 
 def floating(belief: Belief) -> DTypeLike:
-    """The widest floating-point dtype in a belief; where there is none, JAX's default."""
+    """The widest floating-point dtype in a belief; if there is none, JAX's default."""
     kinds = [jnp.asarray(leaf).dtype for leaf in jax.tree.leaves(belief)]
     floats = [kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)]
     return max(floats, key=lambda kind: kind.itemsize) if floats else jnp.zeros(()).dtype
 
 
 def _answer(belief: object, name: str) -> PyTree:
-    """The answer of a belief of any kind, or an AttributeError where it has no such answer."""
+    """The answer of a belief of any kind, or an AttributeError if it has no such answer."""
     return getattr(belief, name)
 
 
@@ -81,7 +81,7 @@ def _kinds(beliefs: object) -> tuple[object, ...]:
 
 
 def _layout(belief: object) -> Unravel | None:
-    """How the parameters of a belief are laid out, where it has parameters of one layout."""
+    """How the parameters of a belief are laid out, if it has parameters of one layout."""
     layout: Unravel | None = getattr(belief, "unravel", None)
     if layout is not None:
         return layout

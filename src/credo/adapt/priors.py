@@ -68,7 +68,7 @@ class PriorReset(Generic[B]):
     """
 
     def begin(self, parent: B, prior: B, dt: ArrayLike | None) -> B:
-        """The prior, with new particles where it is a set of particles."""
+        """The prior, with new particles if it is a set of particles."""
         return renewed(prior, parent.t)
 
 

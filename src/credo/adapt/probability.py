@@ -146,7 +146,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         return OrnsteinUhlenbeck(level) if self.kind == "ou" else RandomWalk(level)
 
     def _child(self, belief: Forgetting[B], level: Array) -> B:
-        """The belief after a move of this level, unchanged bit by bit where nothing is forgotten."""
+        """The belief after a move of this level, unchanged bit by bit if nothing is forgotten."""
         child = descend(self._move(level), belief.belief, belief.prior, belief.pending)
         nothing = level == (1.0 if self.kind == "ou" else 0.0)
         return select(nothing | (belief.pending == 0), belief.belief, child)

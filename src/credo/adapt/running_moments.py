@@ -53,7 +53,7 @@ class RunningMoments:
         gap = x - mean,   mean += gap / n,   var <- (1 - 1/n) (var + gap^2 / n).
 
     An entry with |gap| > 8 (1 + (10 / n)^2) sd is far, and has no influence, however large it is, but where
-    such entries belong to the column. Ten in a row are taken in together; where they are more than a hundred
+    such entries belong to the column. Ten in a row are taken in together; if they are more than a hundred
     standard deviations away, or apart, they are other units, and the moments begin again from these ten if
     they differ, which `restarts` counts. From the third on that came alone and was unlike the farthest of
     them, far entries are taken in one by one, the k-th as if it were 8 k standard deviations away at most; so
@@ -103,7 +103,7 @@ class RunningMoments:
         What is far from all others (`credo.core.outlying.inliers`) is left out.
 
         Arguments:
-            rows: the entries (N, ...), with NaN where one is missing.
+            rows: the entries (N, ...), with NaN if one is missing.
             weights: how often each row counts (N,), at least 0; None for once.
         """
         dtype = self.values.dtype
@@ -152,7 +152,7 @@ class RunningMoments:
 
     @property
     def sd(self) -> Array:
-        """The sample standard deviation (D,), 0 where fewer than two entries were seen."""
+        """The sample standard deviation (D,), 0 if fewer than two entries were seen."""
         count = self.count
         return jnp.sqrt(self.values[..., 3] * (count / jnp.maximum(count - 1, 1)))
 
@@ -178,7 +178,7 @@ class RunningMoments:
 
     @property
     def scale(self) -> Array:
-        """The standard deviation (D,), and 1 where there is none."""
+        """The standard deviation (D,), and 1 if there is none."""
         return jnp.where(self.known, self.sd, 1.0)
 
     def limit(self, clip: ArrayLike) -> Array:

@@ -110,8 +110,8 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
 
     So the regression begins as the mixture itself, and is as wide where that is wide. Coefficients may have
     any sign and walk slowly, and they learn by the recursion of any `RecursiveLearner`. What is forecast is
-    the mixture of both laws; another may take over at several rates, as in `Experts`. The members learn as
-    they would alone.
+    the mixture of both distributions; another may take over at several rates, as in `Experts`. The members
+    learn as they would alone.
 
     Arguments:
         learner: a learner whose forecasts are mixtures (`Experts`, `RunLength`), of so many members always.
@@ -122,7 +122,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         prior: the first weight of the regression, above 0 and below 1.
         switching: the probability that the other one is right at the next step, or several of them, each in
             [0, 0.5].
-        outliers: the probability of an outlier, in (0, 0.5], for standardised numbers; None where there are
+        outliers: the probability of an outlier, in (0, 0.5], for standardised numbers; None if there are
             none.
         tails: degrees of freedom above 2 that errors may have, beside those of the noise; 2.5 and 5 for
             numbers, and none for classes.
@@ -132,7 +132,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
             forecasts no mixture.
 
     The recursion of the coefficients is exact for numbers, but for outliers and tails; for classes it is
-    linearised. Probabilities below 1e-4 count as 1e-4, m_k - m_0 counts as 4 s_0 where it is farther, and m_0
+    linearised. Probabilities below 1e-4 count as 1e-4, m_k - m_0 counts as 4 s_0 if it is farther, and m_0
     as 8 s_0; a member that forecasts nothing finite counts as the mixture. `Info.log_evidence` is that of the
     mixture of both; `extras`, expectations, draws and forecasts by a named `method` are those of the learner
     inside.

@@ -33,9 +33,9 @@ class Scaling(Around[B], Generic[B]):
 
     Attributes:
         belief: the belief of the learner inside, in standardised units.
-        inputs: the moments of the inputs (D,), or None where all pass as they come.
-        target: the moments of the target (), or None where it passes as it comes.
-        waiting: the first rows, while the units of the target are not known; None where it passes as it
+        inputs: the moments of the inputs (D,), or None if all pass as they come.
+        target: the moments of the target (), or None if it passes as it comes.
+        waiting: the first rows, while the units of the target are not known; None if it passes as it
             comes.
         t: how many times `predict` has been called.
 
@@ -73,7 +73,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
 
         z_j = (x_j - m_j) / s_j,   of a size of at most min(clip, sqrt(n_j)),
 
-    and 0 where x_j is missing, or where fewer than two values or no spread were seen. Beyond a hundred
+    and 0 if x_j is missing, or if fewer than two values or no spread were seen. Beyond a hundred
     standard deviations that size falls again, with (100 / z_j)^2, so that an absurd input counts as a missing
     one. Forecasts use the present moments. A target is standardised in the same way, and forecasts and
     evidence are in its own units. The learner inside sees no target before `warmup` of them have said what
@@ -203,7 +203,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
 
         Arguments:
             belief: a belief of this learner.
-            xs: inputs (N, D), with NaN where one is missing; None to keep the present moments.
+            xs: inputs (N, D), with NaN if one is missing; None to keep the present moments.
             ys: targets (N,), likewise.
             weights: how often each row counts (N,), at least 0; None for once.
 

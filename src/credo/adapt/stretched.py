@@ -62,13 +62,13 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
 
     A mixture of forecasts that are each as wide as they should be is wider than it should be, since their
     means differ (Gneiting & Ranjan 2013, Theorem 3.1). So where the learner inside forecasts p_0, with the
-    mean m, this one forecasts the same law stretched about its mean (their "spread-adjusted" pool):
+    mean m, this one forecasts the same distribution stretched about its mean (their "spread-adjusted" pool):
 
         p(y) = p_0(m + (y - m) / s) / s,   log s = sum_k w_k log s_k,
 
     for factors s_k with weights w_k. Before an observation a share moves, w_k <- (1 - switching) w_k +
-    switching (1 - w_k) / (K - 1), and after it log w_k += weight log p_k(y), normalised, where p_k is the law
-    that is stretched by s_k. The belief inside learns as it would alone.
+    switching (1 - w_k) / (K - 1), and after it log w_k += weight log p_k(y), normalised, where p_k is the
+    distribution that is stretched by s_k. The belief inside learns as it would alone.
 
     Arguments:
         learner: any learner that forecasts one number.
@@ -79,11 +79,11 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         CredoError: a number is outside its range, or (later) the forecast is of classes, counts or several
             outputs.
 
-    `Info.log_evidence` is the log density of the stretched law, and `extras` are those of the learner
-    inside. The weights are exact for a mixture over s_k; that one law with the geometric mean of the factors
-    is forecast in its place keeps quantiles as cheap as those of the learner inside. The mean stays, and so
-    do expectations. A row that is missing or refused leaves the weights; so does one at which no density is
-    finite. A forecast by a named `method`, and draws, are those of the learner inside.
+    `Info.log_evidence` is the log density of the stretched distribution, and `extras` are those of the
+    learner inside. The weights are exact for a mixture over s_k; that one distribution with the geometric
+    mean of the factors is forecast in its place keeps quantiles as cheap as those of the learner inside. The
+    mean stays, and so do expectations. A row that is missing or refused leaves the weights; so does one at
+    which no density is finite. A forecast by a named `method`, and draws, are those of the learner inside.
 
     Cost: the forecast of the learner inside, and its log density at K + 1 points.
 
@@ -171,7 +171,7 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
 
 
 def _stretched(law: Predictive, factor: Array) -> Rescaled:
-    """A law of a number, stretched about its mean."""
+    """A distribution of a number, stretched about its mean."""
     mean = law.mean
     if law.discrete or jnp.ndim(mean):
         raise CredoError(

@@ -26,7 +26,7 @@ class Waiting:
 
     Attributes:
         rows: the weight, the target in its own units and the standardised inputs of each row (W, 2 + D), in
-            one array, which costs a compiled program less than three; 0 where no row waits.
+            one array, which costs a compiled program less than three; 0 if no row waits.
 
     Example:
         >>> waiting = Waiting.empty(2, 1, float)
@@ -62,7 +62,7 @@ class Waiting:
         return jnp.sum(self.weight > 0, dtype=jnp.int32)
 
     def keep(self, x: Array, y: Array, weight: Array) -> Waiting:
-        """The rows with one more, where there is room for it."""
+        """The rows with one more, if there is room for it."""
         here = jnp.arange(self.rows.shape[0], dtype=jnp.int32) == self.filled
         row = jnp.concatenate([weight[None], y[None], x])
         return Waiting(jnp.where(here[:, None], row[None, :], self.rows))
@@ -114,7 +114,7 @@ class Target(NamedTuple):
 
 
 def target_of(moments: RunningMoments, y: PyTree, weight: ArrayLike) -> Target:
-    """The target of a row; a CredoError where it or the weight is not one number."""
+    """The target of a row; a CredoError if it or the weight is not one number."""
     if jnp.size(y) != 1 or jnp.size(weight) != 1 or not jax.tree_util.all_leaves([y]):
         raise CredoError("Standardized scales one number a step: y and weight must be numbers.", field="y")
     value, share = (as_like(number, moments.values).reshape(()) for number in (y, weight))
@@ -130,11 +130,11 @@ def learn_scaled(
     plan: Plan,
     key: Key | None,
 ) -> Scaled:
-    """Score a row, and learn it or let it wait; where it makes the units known, learn all that waited.
+    """Score a row, and learn it or let it wait; if it makes the units known, learn all that waited.
 
     All of this is one loop of few trips around the learner's update, which is compiled once. The first trip
     scores the row by its exact target. An ordinary row has no other; a clipped one is learned in a second
-    trip, with the weight (8 / z)^2 where it is more than eight standard deviations away. A row that waits has
+    trip, with the weight (8 / z)^2 if it is more than eight standard deviations away. A row that waits has
     a second trip of weight 0, for the reports; and the row that makes the units known has one for each that
     waited.
 
@@ -177,7 +177,7 @@ def learn_scaled(
 
 
 def planned(before: RunningMoments, waiting: Waiting, x: Array, target: Target, clip: ArrayLike) -> Plan:
-    """What to do with a row, whose standardised inputs are x (D,); a CredoError where it has another number
+    """What to do with a row, whose standardised inputs are x (D,); a CredoError if it has another number
     of inputs than those that wait. `clip` is the largest size of a standardised target that is learned.
     """
     if jnp.shape(x) != (waiting.rows.shape[1] - 2,):

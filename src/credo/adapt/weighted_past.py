@@ -46,7 +46,7 @@ class Memory(Around[B], Generic[B]):
 
     @property
     def weights(self) -> Array:
-        """The weights (N,); 0 where there is no observation yet."""
+        """The weights (N,); 0 if there is no observation yet."""
         size = self.logits.shape[0]
         return jnp.where(
             jnp.arange(size, dtype=jnp.int32) >= size - self.filled, jax.nn.sigmoid(self.logits), 0.0

@@ -55,7 +55,7 @@ class Proposal(Generic[W]):
 
 
 def first_inside(learner: Learner[B], params: PyTree, var: PyTree, others: Mapping[str, PyTree]) -> B:
-    """The first belief of the learner inside, which has prior variances of its own where none are given."""
+    """The first belief of the learner inside, which has prior variances of its own if none are given."""
     return learner.init(params, **({} if var is None else {"var": var}), **others)
 
 
@@ -77,7 +77,7 @@ class Proposing(Learner[W]):
     def settle(self, used: Array, new: W, old: W) -> W:
         """The belief after a proposal was accepted or refused.
 
-        By default all of it is chosen anew; a wrapper may leave out what the learner inside has chosen.
+        By default all of it is chosen again; a wrapper may leave out what the learner inside has chosen.
         """
         return select(used, new, old)
 
@@ -145,10 +145,10 @@ class Wrapper(Proposing[W], Generic[W, B]):
     It may write `advance` (how time passes), `ask` (what the learner inside is asked, and about what),
     `pick` (which hypothesis a draw is from), `draws` and `report`; by default
     they pass on to the learner inside. For this, a belief derives from `Around` and holds the inner one as
-    `belief`. Where beliefs are built in another way, write `inner` and `outer`. The base class provides:
+    `belief`. If beliefs are built in another way, write `inner` and `outer`. The base class provides:
 
     - the clock: `t` grows by one with every `predict`;
-    - a proposal is accepted where it is `ok` and the weight is not 0; otherwise the belief comes back bit
+    - a proposal is accepted if it is `ok` and the weight is not 0; otherwise the belief comes back bit
       by bit, and the evidence of the step is 0;
     - `init` hands further arguments to the learner inside.
 

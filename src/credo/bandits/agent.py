@@ -158,7 +158,7 @@ class Agent:
             x: the context.
 
         Returns:
-            The joint law of K numbers.
+            The joint distribution of K numbers.
         """
         return _expect(self, belief, x)
 
@@ -207,7 +207,7 @@ class Agent:
             belief: the belief.
             x: the context of the decision.
             arm: the arm that was chosen.
-            reward: its reward; NaN where it never came.
+            reward: its reward; NaN if it never came.
             weight: a number, at least 0, by which the reward counts.
             dt: the length of the step; None means 1.
             key: the key of this update, for learners that draw; another one than that of the decision.

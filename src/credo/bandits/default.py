@@ -122,12 +122,12 @@ def default_agent(
     two are linear: one stands still, and the other has a tenth of the noise and walks, so that it follows a
     world that moves. With more than 18 arms there are fewer waves, down to 32, so that a decision does not
     take longer and longer: each arm then has fewer rewards to learn from. Their prior variance grows with the
-    number of arms, from .3 to 1, so that more arms are tried. With more than 150 inputs, as in
+    number of arms, from 0.3 to 1, so that more arms are tried. With more than 150 inputs, as in
     images, one learner of 400 random rectified features takes the place of all. Nothing is tuned to a data
     set; the settings were chosen on other seeds of statlog, covertype, MNIST, the wheel and simulated worlds
     that stand still, jump and have heavy tails, and those for many arms on vowel, texture and letter.
 
-    The policy is `UCB(0.7)` with a floor of .001 under the probability of each arm, or of .01 / K where that
+    The policy is `UCB(0.7)` with a floor of 0.001 under the probability of each arm, or of 0.01 / K if that
     is less. So every arm is tried from time to time, and any other policy can be evaluated on the log.
 
     Arguments:

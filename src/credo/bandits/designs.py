@@ -61,7 +61,7 @@ class Design(Learner[B], Generic[B]):
 
     @abstractmethod
     def expect_arms(self, belief: B, context: PyTree) -> Expectation:
-        """The joint law of the expected rewards of all K arms, by a predicted belief."""
+        """The joint distribution of the expected rewards of all K arms, by a predicted belief."""
 
 
 @record
@@ -186,7 +186,7 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
     """A learner for each arm, all alike and independent of each other ("disjoint").
 
     Arguments:
-        learner: any learner of one reward. Where its hyper-parameters have a leading axis K, as a bank's,
+        learner: any learner of one reward. If its hyper-parameters have a leading axis K, as a bank's,
             every arm has its own.
         arms: the number K of arms.
     """
@@ -269,8 +269,8 @@ def _of_arm(belief: ArmBeliefs[B], arm: Array) -> B:
 
 
 def expect_arms(learner: Learner[Any], belief: Any, context: PyTree) -> Expectation:
-    """The joint law of the expected rewards of all arms, from a design or from a wrapper around designs; a
-    CredoError where the learner is neither.
+    """The joint distribution of all expected rewards, from a design or from a wrapper around designs; a
+    CredoError if the learner is neither.
     """
     if isinstance(learner, Design):
         return learner.expect_arms(belief, context)

@@ -43,7 +43,7 @@ class BanditProblem(NamedTuple):
 
     `inputs` is the length of a context, or of the row of an arm, or None; `design` is "actions" where a
     context has a row for every arm; `binary` rewards are 0 or 1; `scale` asks for standardised contexts;
-    `units` is "online" where the units of rewards are not known, or None where they are of the order of 1.
+    `units` is "online" if the units of rewards are not known, or None if they are of the order of 1.
     """
 
     arms: int

@@ -20,7 +20,7 @@ class PlayReport:
 
     Attributes:
         arms: the chosen arms (S, T).
-        rewards: their rewards (S, T), in units of the report; NaN where none was known.
+        rewards: their rewards (S, T), in units of the report; NaN if none was known.
         regrets: how much better the best allowed arm was expected to be (S, T).
         propensities: the probability of each choice (S, T).
         log_evidence: the log density of each reward before it was learned (S, T), in nats.
@@ -28,7 +28,7 @@ class PlayReport:
         calibration: for classes of probability: the sum of the probabilities of arms, how often they were
             the best, and how many there were (3, 20).
         unit: what a reward of 1 that the agent sees is worth in units of the report.
-        best_constant: the mean reward a step of the best constant arm; None where it differs from run to run.
+        best_constant: the mean reward a step of the best constant arm; None if it differs from run to run.
         beliefs: the last beliefs, with a leading axis S.
 
     Example:

@@ -35,9 +35,9 @@ class AgentBelief(Generic[B]):
 
     Attributes:
         belief: the belief of the learner, or the beliefs of the arms' learners.
-        scaler: the running moments of the contexts, where they are standardised.
+        scaler: the running moments of the contexts, if they are standardised.
         t: how many steps have passed: the rewards that came, late or not.
-        units: what is known of the units of rewards, where they are learned in units of their own.
+        units: what is known of the units of rewards, if they are learned in units of their own.
 
     Example:
         >>> import credo
@@ -78,7 +78,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         return AgentBelief(inner, scaler, jnp.zeros((), jnp.int32), units)
 
     def scaled(self, belief: AgentBelief[B], context: PyTree) -> PyTree:
-        """The context in units of those before it; NaN where it is not finite, so that it is not learned."""
+        """The context in units of those before it; NaN if it is not finite, so that it is not learned."""
         if belief.scaler is None:
             return context
         return jnp.where(all_finite(context), belief.scaler.apply(context), jnp.nan)
@@ -168,7 +168,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         return own_expectation(belief, law)
 
     def expect_arms(self, belief: AgentBelief[B], context: PyTree) -> Expectation:
-        """The joint law of the expected rewards of all arms at the next step, in units in which they are
+        """The joint distribution of all expected rewards at the next step, in units in which they are
         learned."""
         later = self.time_update(belief, None)
         return expect_arms(self.design, later.belief, self.scaled(belief, context))
@@ -181,6 +181,6 @@ def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
 
 
 def own_expectation(belief: AgentBelief[Any], law: Expectation) -> Expectation:
-    """The law of expected rewards in the reward's own units."""
+    """The distribution of expected rewards in the reward's own units."""
     units = belief.units
     return law if units is None else RescaledExpectation(law, units.location, units.scale)

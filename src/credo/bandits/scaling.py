@@ -59,7 +59,7 @@ class Scaler:
         return Scaler(last, self.clip)
 
     def apply(self, x: PyTree) -> Array:
-        """Standardised inputs, of the shape of x; 0 where no spread is known."""
+        """Standardised inputs, of the shape of x; 0 if no spread is known."""
         rows = jnp.asarray(x, self.moments.values.dtype)
         if rows.ndim == 1:
             return self.moments.z(rows, self.clip)

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 @record
 class FirstRewards:
     """The first rewards, which wait until their units are known: their contexts, leaves (W, ...), and arm,
-    reward and weight of each (W, 3), the weight 0 where none waits.
+    reward and weight of each (W, 3), the weight 0 if none waits.
     """
 
     context: PyTree
@@ -55,7 +55,7 @@ class FirstRewards:
         return jnp.sum(self.rows[:, 2] > 0, dtype=jnp.int32)
 
     def keep(self, row: Row) -> FirstRewards:
-        """The rewards with one more; where there is no room, the oldest goes."""
+        """The rewards with one more; if there is no room, the oldest goes."""
         kind = self.rows.dtype
         full = self.filled == WARMUP
         place = jnp.minimum(self.filled, WARMUP - 1)
@@ -136,7 +136,7 @@ def learn_in_units(
     *,
     alone: bool = False,
 ) -> tuple[Any, LearnedUnits, Info]:
-    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited, or
+    """Learn a reward in its units, or let it wait; if it makes the units known, learn all that waited, or
     with `alone` none of these. The result is the belief, the units, and what the last update reported, in the
     reward's own units; a reward that waits reports no evidence.
 

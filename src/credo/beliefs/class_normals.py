@@ -35,13 +35,13 @@ class ClassParameters:
 
 @record
 class ClassNormals:
-    """C classes with D normal columns: p ~ Dirichlet(counts), and a normal-inverse-gamma law a column.
+    """C classes with D normal columns: p ~ Dirichlet(counts), and a normal-inverse-gamma for each column.
 
     In class c, column j has a mean m and a variance v,
 
         m | v ~ N(mean_cj, v / rows_cj),    v ~ InverseGamma(shape_cj, scale_cj),
 
-    independently of all others. Where classes share the variances, shape and scale have one row, and the
+    independently of all others. If classes share the variances, shape and scale have one row, and the
     means of a column are independent given its one variance.
 
     Attributes:
@@ -93,7 +93,7 @@ class ClassNormals:
         return self.shape.shape[-2] < self.mean.shape[-2]
 
     def toward(self, prior: ClassNormals, share: ArrayLike) -> ClassNormals:
-        """The law proportional to q^share prior^(1 - share), by natural parameters.
+        """The distribution proportional to q^share prior^(1 - share), by natural parameters.
 
         With f the share, k the rows, m the mean, b the scale, and 0 for those of the prior,
 

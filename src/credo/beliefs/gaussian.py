@@ -58,7 +58,7 @@ class Gaussian(_Parameters):
         t: how many times `predict` has been called.
         unravel: how the vector becomes the parameter tree.
         anchor: the prior, kept only for dynamics that return to it.
-        noise: the belief about the noise variance, where it is learned; `cov` is then in units of it.
+        noise: the belief about the noise variance, if it is learned; `cov` is then in units of it.
 
     Example:
         >>> import credo, jax.numpy as jnp

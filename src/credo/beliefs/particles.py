@@ -91,7 +91,7 @@ class FunctionSource:
 
     Attributes:
         function: `function(key)`, the parameter tree of one particle.
-        density: `density(params)`, its log density; None where nobody asks for it.
+        density: `density(params)`, its log density; None if nobody asks for it.
         unravel: how a vector becomes the parameter tree.
 
     Example:
@@ -163,7 +163,7 @@ class Particles:
         key: the key data from which draws are made; step t folds in t.
         t: how many times `predict` has been called.
         unravel: how a vector becomes the parameter tree.
-        source: the prior, from which new particles are drawn when a regime begins; None where the particles
+        source: the prior, from which new particles are drawn when a regime begins; None if the particles
             themselves are all that is known of it.
         anchor: the prior's mean and covariance, kept only for dynamics that return to it.
         parents: the values before the latest move (N, P), for learners that look back.
@@ -249,7 +249,7 @@ class Particles:
 
 
 def fresh_particles(prior: Particles, t: Array) -> Particles:
-    """The prior at time t, with particles drawn anew from its source, if it has one, by a key of t."""
+    """The prior at time t, with particles drawn again from its source, if it has one, by a key of t."""
     source = prior.source
     if source is None:
         return prior

@@ -202,7 +202,7 @@ class _Service:
         return contextlib.nullcontext() if ledger is None else ledger.together()
 
     def tick(self) -> None:
-        """Save the agent, where it is time to."""
+        """Save the agent, if it is time to."""
         if 0 < self.words.checkpoint <= time.monotonic() - self.saved:
             self.save()
 
@@ -251,7 +251,7 @@ def _length(context: Any) -> int | None:
 
 
 def _id_of(request: Mapping[str, Any]) -> str | None:
-    """The id of a line, where it has one; a whole number is the text of its digits."""
+    """The id of a line, if it has one; a whole number is the text of its digits."""
     id = request.get("id")
     if isinstance(id, int) and not isinstance(id, bool):
         return str(id)

@@ -1,4 +1,4 @@
-"""What came of a play: the table in the terminal, report.json, plots and the page."""
+"""The results of a play: the table in the terminal, report.json, plots and the page."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ _MEANING = {
 
 
 def contents(report: PlayReport, arms: int, settings: Mapping[str, Any], seconds: float) -> Contents:
-    """Gather what came of a play."""
+    """Gather the results of a play."""
     runs, steps = report.rewards.shape
     scores = {"total_reward": _score(report.totals, worst=np.min)}
     curves = {"reward": _curve(np.nancumsum(report.rewards.astype(float), axis=1))}

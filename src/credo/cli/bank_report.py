@@ -27,7 +27,7 @@ NAMES = (
 
 
 def shown(effect: Effect) -> str:
-    """What an effect is called: the feature, and the class where there are several."""
+    """What an effect is called: the feature, and the class if there are several."""
     return f"{effect['feature']} → {effect['output']}" if "output" in effect else effect["feature"]
 
 

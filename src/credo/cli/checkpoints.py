@@ -31,7 +31,7 @@ class Checkpoints:
         self.rows = session.rows_read
 
     def tick(self) -> None:
-        """Save, where it is time and rows have come. What cannot be written now is tried again later."""
+        """Save, if it is time and rows have come. What cannot be written now is tried again later."""
         seconds = self.request.run.checkpoint
         if not seconds or time.monotonic() - self.last < seconds or self.rows == self.session.rows_read:
             return
@@ -52,7 +52,7 @@ class Checkpoints:
     def add(self, made: list[Forecasts]) -> None:
         """Write the forecasts of a chunk that is learned.
 
-        Where that fails, the state before these rows is saved, or where none was, that after them.
+        If that fails, the state before these rows is saved, or if none was, that after them.
         """
         try:
             self.forecasts.add(made)
@@ -83,7 +83,7 @@ class Checkpoints:
     def rescue(self, *, torn: bool) -> None:
         """Save once more where learning ends with an error, so that no more is lost than by being killed.
 
-        Where the session is `torn` between two rows, the latest state that was saved must do. A run that was
+        If the session is `torn` between two rows, the latest state that was saved must do. A run that was
         too short to be saved before writes nothing.
         """
         seconds = self.request.run.checkpoint

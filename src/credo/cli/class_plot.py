@@ -1,4 +1,4 @@
-"""The plot of the reliability of each class: how often it came where it was given a probability."""
+"""The plot of the reliability of each class: how often it came if it was given a probability."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _FATAL = "3"
 
 
 def keep_compiled_programs(place: Path | None = None) -> Path | None:
-    """Keep compiled programs in a folder, by default the user's for caches; None where that is off or set
+    """Keep compiled programs in a folder, by default the user's for caches; None if that is off or set
     elsewhere.
     """
     if "jax" in sys.modules:

@@ -42,7 +42,7 @@ class DriftFile:
         return self
 
     def _before(self, heads: list[str]) -> str:
-        """The lines up to the place from which the run goes on; empty where they are not there."""
+        """The lines up to the place from which the run goes on; empty if they are not there."""
         beside = None if self.resumed is None else self.resumed.parent / self.path.name
         if beside is None or not beside.is_file():
             return ""

@@ -1,4 +1,4 @@
-"""What came of a training: the table in the terminal, report.json, the page and its plots.
+"""The results of a training: the table in the terminal, report.json, the page and its plots.
 
 The plots show the loss with its floor, validation by step and stage, and particles.
 """
@@ -186,7 +186,7 @@ class Contents(NamedTuple):
 
 
 def contents(settings: Settings, history: History, seconds: float) -> Contents:
-    """Gather what came of a training, of which this run took some seconds."""
+    """Gather the results of a training, of which this run took some seconds."""
     scores = {
         "training_loss": float(np.mean(history.loss[-RECENT:])),
         "training_floor": float(np.mean(history.floor[-RECENT:])),

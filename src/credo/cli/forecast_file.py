@@ -99,7 +99,7 @@ class ForecastFile:
         return [number, *self.kept.names, *rest]
 
     def _take_heads(self) -> None:
-        """The columns of the file that is continued; a DataError where others are kept there."""
+        """The columns of the file that is continued; a DataError if others are kept there."""
         with self.path.open(encoding="utf-8", newline="") as file:
             self.names = next(csv.reader(file))
         there = self.names[1 : self.names.index("target")]
@@ -193,7 +193,7 @@ class ForecastFile:
 
 
 def _tail(file: IO[bytes], size: int) -> str:
-    """What the last bytes of the first `size` bytes of a file are known by; empty where there are fewer."""
+    """What the last bytes of the first `size` bytes of a file are known by; empty if there are fewer."""
     if file.seek(0, os.SEEK_END) < size:
         return ""
     file.seek(max(0, size - _TAIL))

@@ -42,7 +42,7 @@ def begin(request: Request, session: Session) -> Origins | None:
 
 
 def finish(origins: Origins, folder: Path) -> Ahead | None:
-    """Forecast the steps after the last row, and write them; None where too few rows were learned."""
+    """Forecast the steps after the last row, and write them; None if too few rows were learned."""
     if not ready(origins.session):
         return None
     forecast = origins.last()

@@ -35,7 +35,7 @@ class KeptColumns:
         self._waiting: dict[int, tuple[str, ...]] = {}
 
     def note(self, chunk: Chunk) -> None:
-        """Remember the cells of the rows of a chunk; a DataError where it lacks a column."""
+        """Remember the cells of the rows of a chunk; a DataError if it lacks a column."""
         if not self.names:
             return
         absent = [name for name in self.names if name not in chunk.columns and not chunk.loose]

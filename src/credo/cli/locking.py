@@ -13,9 +13,9 @@ _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 def hold(path: Path) -> int | None:
-    """Lock a file, created if need be: its number, for `let_go`, or None where another process has the lock.
+    """Lock a file, created if need be: its number, for `let_go`, or None if another process has the lock.
 
-    Where a file system knows no locks, none is taken, and nobody is kept out.
+    If a file system knows no locks, none is taken, and nobody is kept out.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -165,7 +165,7 @@ def _about(folder: Path) -> str:
 
 
 def _lock(path: Path, created: list[Path]) -> int | None:
-    """Lock a folder, which is created where it is missing."""
+    """Lock a folder, which is created if it is missing."""
     files = path / UNFINISHED
     created += [one for one in (path, *path.parents) if not one.exists()]
     while True:

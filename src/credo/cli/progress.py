@@ -35,7 +35,7 @@ def stderr() -> Screen:
 
 
 def write_out(text: str) -> None:
-    """Write to standard output as it is, or where that is a terminal, with control characters spelled."""
+    """Write to standard output as it is, or if that is a terminal, with control characters spelled."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 

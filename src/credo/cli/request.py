@@ -28,7 +28,7 @@ class Request:
 
     @property
     def series(self) -> SeriesOptions | None:
-        """What the flags say about a series; None where the rows are no series."""
+        """What the flags say about a series; None if the rows are no series."""
         flags, target = self.flags_of_series, self.data.target
         if flags.horizon is None:
             given = [
@@ -76,7 +76,7 @@ class Request:
 
     @property
     def output_name(self) -> str:
-        """The name of the output folder, where none is given."""
+        """The name of the output folder, if none is given."""
         return self.source if self.named else slug(self.source)
 
 

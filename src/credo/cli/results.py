@@ -70,7 +70,7 @@ def _columns(contents: Summary) -> dict[str, Mapping[str, object]]:
 
 
 def _scores(contents: Summary) -> html_report.Grid:
-    """The table of scores; a cell is blank where there is nothing."""
+    """The table of scores; a cell is blank if there is nothing."""
     columns = _columns(contents)
     lines: list[html_report.Line] = []
     for name, meaning in MEANING.items():
@@ -100,7 +100,7 @@ def _classes(contents: Summary) -> html_report.Grid | None:
 
 
 def _rarest(contents: Summary) -> str | None:
-    """A sentence on the rarest class, where it is rare."""
+    """A sentence on the rarest class, if it is rare."""
     classes = contents.get("by_class", {})
     present = {name: scores for name, scores in classes.items() if scores["rows"]}
     if len(present) < 2:

@@ -1,4 +1,4 @@
-"""`--resume`: continue a saved session with the learner that was saved in it, where it was."""
+"""`--resume`: continue a saved session with the learner that was saved in it, if it was."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["find_start", "resume"]
 
 
 def resume(request: Request, path: Path) -> Session:
-    """The saved session; refused where a flag asks for another learner, or for other columns."""
+    """The saved session; refused if a flag asks for another learner, or for other columns."""
     session = Session.load(path)
     saved = _saved(session)
     for name, choice in _choices(request).items():
@@ -61,7 +61,7 @@ def _same(name: str, choice: object, present: object) -> bool:
 
 
 def find_start(session: Session, request: Request, order: str) -> int:
-    """The line after which a run goes on in its source, and 0 where the belief has not learned from it.
+    """The line after which a run goes on in its source, and 0 if the belief has not learned from it.
 
     The session's progress becomes that in this source. `order` is that of the rows of a named data set.
     Refused are rows that were learned from, in another order or beside others, unless they were asked for

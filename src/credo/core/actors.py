@@ -15,7 +15,7 @@ __all__ = ["Actor", "hire_actors", "join_cluster"]
 
 
 class Actor:
-    """An actor of Ray with a desk. Ray does not begin it again: its successor is begun where there is room.
+    """An actor of Ray with a desk. Ray does not begin it again: its successor is begun if there is room.
 
     Arguments:
         desk: gives the desk in the actor.

@@ -96,7 +96,7 @@ class Crew:
     def each(self, function: Callable[[I], T], items: Sequence[I]) -> list[T]:
         """What a function, which may `call`, gives for each item, side by side in threads of this process.
 
-        Where one raises, so does this, and the workers end.
+        If one raises, so does this, and the workers end.
         """
         doubled = bool(option("jax_enable_x64"))  # which is the caller's thread's own
 

@@ -94,7 +94,7 @@ def require_choice(field: str, value: object, allowed: Iterable[Name]) -> Name:
 
 
 def _concrete(value: object) -> np.ndarray | None:
-    """The value as a NumPy array, or None where it is traced or is no array (checked at run time)."""
+    """The value as a NumPy array, or None if it is traced or is no array (checked at run time)."""
     import numpy as np
 
     if value is None:
@@ -110,7 +110,7 @@ def _concrete(value: object) -> np.ndarray | None:
 
 
 def _numeric(field: str, value: object) -> np.ndarray | None:
-    """The value as `_concrete` gives it, or a refusal where it is text."""
+    """The value as `_concrete` gives it, or a refusal if it is text."""
     array = _concrete(value)
     if array is not None and array.dtype.kind in "USMm":
         raise CredoError(f"{field} must be a number; got {value!r}.", field=field)

@@ -30,5 +30,5 @@ def extensions(group: str) -> dict[str, EntryPoint]:
 
 
 def missing(group: str) -> str:
-    """What the refusal of an unknown name adds where nothing is installed that could bring it."""
+    """What the refusal of an unknown name adds if nothing is installed that could bring it."""
     return "" if extensions(group) else f"; if it is of credo-papers: {PAPERS}"

@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A new empty file beside a path, which takes its place at the end of the context, or is removed.
 
     Folders are made if need be. The file has the rights that the umask leaves, and none that the file in its
-    place had not. Where the path is a symbolic link, its target is written. A `DataError` says why not.
+    place had not. If the path is a symbolic link, its target is written. A `DataError` says why not.
     """
     with _refusing(path):
         target = Path(os.path.realpath(path))

@@ -14,7 +14,7 @@ forked = False
 
 
 def require_threads() -> None:
-    """Refuse, in a sentence, to compute where JAX would wait for its threads for ever."""
+    """Refuse, in a sentence, to compute where JAX would wait for its threads forever."""
     if forked:
         raise CredoError(
             "this process was forked after JAX had begun to compute, and would wait for JAX's threads for "

@@ -34,7 +34,7 @@ def require_numbers(field: str, tree: PyTree) -> None:
 
 
 def require_narrow(field: str, value: object) -> None:
-    """Refuse integers that JAX, where it has 32 bits, would wrap around without a word."""
+    """Refuse integers that JAX, if it has 32 bits, would wrap around without a word."""
     if isinstance(value, np.ndarray | np.generic):
         wide = value.dtype.kind in "iu" and value.dtype.itemsize == 8 and value.size > 0
         extremes = [int(np.min(value)), int(np.max(value))] if wide else []

@@ -1,6 +1,6 @@
 """Compiled programs that are kept between processes, and found again without being traced.
 
-JAX keeps the results of compilation, but to find them it traces and lowers a function anew, which takes
+JAX keeps the results of compilation, but to find them it traces and lowers a function again, which takes
 seconds for a bank of learners. Here a program is known by what it is made from: its function, the structures,
 shapes and dtypes of its arguments, the source of credo, the versions and options of what compiles it, and the
 processor (`credo.core.fingerprints`). A file holds its digest and is ignored if it is damaged; if anything
@@ -120,7 +120,7 @@ def _in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
 
 
 def _place(name: str, parts: tuple[object, ...], arguments: tuple[PyTree, ...]) -> Path | None:
-    """The file of a program, None where it cannot be kept."""
+    """The file of a program, None if it cannot be kept."""
     found = folder()
     if found is None or jax.device_count() > 1 or option("jax_default_device") is not None:
         return None
@@ -182,7 +182,7 @@ def _keep(place: Path, compiled: jax.stages.Compiled, extra: object) -> None:
 
 
 def _read(place: Path) -> tuple[Callable[..., Any], Any] | None:
-    """The program in a file; None where there is none, or it is damaged."""
+    """The program in a file; None if there is none, or it is damaged."""
     try:
         content = place.read_bytes()
         os.utime(place)
@@ -274,7 +274,7 @@ class Kept:
         self._compiled.clear_cache()
 
     def _find(self, static: tuple[Any, ...], dynamic: list[Any]) -> Callable[..., Any] | None:
-        """The program for arguments like these; None where it cannot be kept."""
+        """The program for arguments like these; None if it cannot be kept."""
         name = self._function.__name__.strip("_")
         parts = (self._function.__module__, self._function.__qualname__, static)
         place = _place(name, parts, tuple(dynamic)) if known_by_name(*parts[:2]) else None

@@ -36,7 +36,7 @@ def require_key(key: Key | None, what: str) -> jax.Array:
 
 
 def step_key(key: Key | None, t: jax.Array) -> jax.Array | None:
-    """The key of step t, or None where no key was given."""
+    """The key of step t, or None if no key was given."""
     return None if key is None else jax.random.fold_in(as_key(key), t)
 
 

@@ -31,7 +31,7 @@ def in_branch(function: Callable[..., T], *arguments: Any, otherwise: Callable[.
     """The value of a function, on a CPU by a branch that is always taken, whose predicate the compiler cannot
     see: it then lays the function out in memory in one way everywhere.
 
-    `otherwise` is the branch that is never taken, zeros where nothing is said.
+    `otherwise` is the branch that is never taken, zeros if nothing is said.
     """
     if accelerated():
         return function(*arguments)

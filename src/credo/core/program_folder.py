@@ -27,12 +27,12 @@ class Choice:
 
 
 def use(path: Path | None) -> None:
-    """Keep programs in a folder from now on, or none where it is None. Those of this process stay."""
+    """Keep programs in a folder from now on, or none if it is None. Those of this process stay."""
     Choice.folder, Choice.known = path, True
 
 
 def folder() -> Path | None:
-    """The folder of the programs, None where none are kept."""
+    """The folder of the programs, None if none are kept."""
     if not Choice.known:
         use(_usual())
     return Choice.folder
@@ -76,7 +76,7 @@ def listing() -> list[KeptProgram]:
 
 
 def keep_small(found: Path) -> None:
-    """Remove the programs that were not used for longest, where there are too many."""
+    """Remove the programs that were not used for longest, if there are too many."""
     own = found.parent == caches.compiled_dir()
     caches.prune(found.parent.parent if own else found, caches.LARGEST)
 

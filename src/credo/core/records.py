@@ -48,7 +48,7 @@ def static_field(*, default: object = dataclasses.MISSING) -> object:
     """Declare a field that is metadata of the tree rather than a leaf. Its value must be hashable.
 
     Arguments:
-        default: the value where none is passed; without a default the field is required.
+        default: the value if none is passed; without a default the field is required.
 
     Returns:
         The declaration of the field, which stands for its value to a type checker.

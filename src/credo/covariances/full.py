@@ -326,7 +326,7 @@ class DenseCovariance(FullCovariance):
         return deviates @ self.as_root().T
 
     def logdet(self) -> Array:
-        """The logarithm of det S from the Cholesky factor, so NaN where S is no longer positive definite.
+        """The logarithm of det S from the Cholesky factor, so NaN if S is no longer positive definite.
 
         Cost: P^3.
         """

@@ -13,7 +13,7 @@ __all__ = ["narrowed", "vouched"]
 
 
 def vouched(shift: Array, left: Array, right: Array) -> Array:
-    """The move of the mean (P,), or NaN where the product left' right of rows (k, P) may not be finite.
+    """The move of the mean (P,), or NaN if the product left' right of rows (k, P) may not be finite.
 
     The rows of an update are products with the whole covariance, so they show whatever is not finite in it.
     """

@@ -91,8 +91,8 @@ class LowRank(Family):
             `credo.covariances.low_rank`.
         random: the share of the prior precision, at least 0 and below 1, that random directions carry at the
             start. None (the default) leaves the choice to the rule. BONG and BLR need no random directions.
-            BOG and BBB get .1, because W = 0 is a stationary point for them, at which they would stay
-            diagonal for ever.
+            BOG and BBB get 0.1, because W = 0 is a stationary point for them, at which they would stay
+            diagonal forever.
 
     Raises:
         CredoError: `rank` is below 1, `random` is out of range, or a name is unknown.

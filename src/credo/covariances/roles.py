@@ -184,7 +184,7 @@ class Updatable(Readable):
             root: A (k, m), or the diagonal (k,) of a diagonal A.
 
         Returns:
-            The move of the mean (P,), which is NaN where the covariance is not finite if the class `vouches`;
+            The move of the mean (P,): NaN for a covariance that is not finite, if the class `vouches`;
             and the covariance that is kept.
         """
         jacobian = as_rows(rows)

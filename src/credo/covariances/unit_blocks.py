@@ -61,7 +61,7 @@ class UnitBlocks(Family):
         return PlacedUnitBlocks(layers_of(unravel.shapes), self.keep)
 
     def init(self, var: Array, *, random: float = 0.0) -> UnitCovariance:
-        """All parameters as one unit, where nothing is known of their layers."""
+        """All parameters as one unit, if nothing is known of their layers."""
         return PlacedUnitBlocks(((var.shape[-1], 1),), self.keep).init(var)
 
     def from_dense(self, matrix: Array) -> UnitCovariance:

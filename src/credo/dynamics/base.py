@@ -21,9 +21,9 @@ class Dynamics(ABC):
     """How N(mean, cov) moves in a time step. To add dynamics, write `move`, which must be traceable.
 
     It acts on the mean and, through the protocol of covariances, on any family. A subclass is a
-    `credo.record`, so that its hyper-parameters are leaves. How particles move follows from `move`: the law
-    of z_t given z_{t-1} = z is what N(z, 0) becomes. Where that is not so, because the dynamics act on the
-    set or are not Gaussian, a subclass writes `propagate`, too.
+    `credo.record`, so that its hyper-parameters are leaves. How particles move follows from `move`: the
+    distribution of z_t given z_{t-1} = z is what N(z, 0) becomes. If that is not so, because the dynamics act
+    on the set or are not Gaussian, a subclass writes `propagate`, too.
 
     Example:
         Parameters that drift at a known speed:
@@ -61,7 +61,7 @@ class Dynamics(ABC):
             dt: the length of the step; None means 1.
 
         Returns:
-            Numbers or arrays (P,) a and d; None where the dynamics do something else.
+            Numbers or arrays (P,) a and d; None if the dynamics do something else.
         """
         return None
 
@@ -91,7 +91,7 @@ class Dynamics(ABC):
     def conditional(
         self, value: Array, anchor: Anchor | None, t: Array, dt: ArrayLike | None, unravel: Unravel
     ) -> tuple[Array, Covariance]:
-        """The mean (P,) and covariance of z_t given z_{t-1} = value, where that law is Gaussian.
+        """The mean (P,) and covariance of z_t given z_{t-1} = value, where that distribution is Gaussian.
 
         Arguments:
             value: one particle (P,).
@@ -99,7 +99,7 @@ class Dynamics(ABC):
             unravel: how a vector becomes the parameter tree.
 
         Raises:
-            CredoError: the law is not Gaussian.
+            CredoError: the distribution is not Gaussian.
         """
         mean, cov = self.move(value, self.certainty(value, anchor), anchor, t, dt)
         assert cov is not None

@@ -30,7 +30,7 @@ class PriorBound(Dynamics):
 
     With S the covariance that the other dynamics give, and s0 the variances of the prior, the covariance is
     D S D with D = diag(min(1, sqrt(s0 / diag S))). Variances above the prior's become the prior's, and all
-    correlations stay. Without such a bound, `RandomWalk` and `Inflation(rate, "simple")` widen for ever what
+    correlations stay. Without such a bound, `RandomWalk` and `Inflation(rate, "simple")` widen forever what
     the data do not determine, such as the weights of a column that never moves, until the arithmetic fails.
 
     Two steps of dt/2 give the variances of one step of dt. With a simple inflation they give the same
@@ -89,7 +89,7 @@ class PriorBound(Dynamics):
         dt: ArrayLike | None,
         unravel: Unravel,
     ) -> Array:
-        """The particles that the other dynamics give, drawn together where they are wider than the prior."""
+        """The particles that the other dynamics give, drawn together if they are wider than the prior."""
         moved = self.dynamics.propagate(values, log_weights, key, anchor, t, dt, unravel)
         assert anchor is not None and anchor.cov is not None
         weights = jnp.exp(log_weights)

@@ -41,7 +41,7 @@ class Transition(Dynamics):
         move: `move(z, key, dt)`, the particle after a step of length dt, with noise drawn from the key. z is
             a parameter tree, and the result must be a tree like it.
         log_prob: `log_prob(later, z, dt)`, the log density of a move, for methods that weigh moves.
-        settings: a tree of arrays. Where it is given, the functions take it as their last argument, so that
+        settings: a tree of arrays. If it is given, the functions take it as their last argument, so that
             it can change from step to step; see `at` of `credo.run`.
 
     Raises:

@@ -174,7 +174,7 @@ def update(
             afterwards. Inside a compiled function this changes nothing: there the compiler decides.
 
     Returns:
-        The new state. Where a number in the batch or in the result is not finite, or a variance is not above
+        The new state. If a number in the batch or in the result is not finite, or a variance is not above
         0, it has the belief, the step and the log-likelihood of the old one bit by bit, and `ok` is False.
 
     Raises:

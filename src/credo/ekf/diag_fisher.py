@@ -171,7 +171,7 @@ def update(
             nothing: there the compiler decides.
 
     Returns:
-        The new state. Where a number in the batch or in the result is not finite, it has the belief, the
+        The new state. If a number in the batch or in the result is not finite, it has the belief, the
         step and the log-likelihood of the old one bit by bit, and `ok` is False.
 
     Raises:

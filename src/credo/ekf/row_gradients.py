@@ -94,7 +94,7 @@ def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, coun
 
 
 def tidy(aux: PyTree) -> PyTree:
-    """The aux, or None where it has no elements, so that the state has one structure from the start."""
+    """The aux, or None if it has no elements, so that the state has one structure from the start."""
     return aux if any(leaf.size for leaf in jax.tree.leaves(aux)) else None
 
 
@@ -117,7 +117,7 @@ def fold(
 
 
 def each(function: Callable[[PyTree], T], chunk: PyTree) -> T:
-    """`function` of every row of a chunk, stacked; without `vmap` where there is one row."""
+    """`function` of every row of a chunk, stacked; without `vmap` if there is one row."""
     if jax.tree.leaves(chunk)[0].shape[0] == 1:
         one = function(jax.tree.map(lambda leaf: leaf[0], chunk))
         stack: T = jax.tree.map(lambda leaf: leaf[None], one)

@@ -3,7 +3,7 @@
 `OnlineClassifier` and `OnlineRegressor` are estimators of scikit-learn; `RiverClassifier` and
 `RiverRegressor` learn from dicts, one row at a time or in batches, as River's models do. Their settings and
 defaults are those of `credo learn`; `model="auto"` is the same bank of learners. Each class loads the library
-that it belongs to when it is first used, and says what to install where that is absent.
+that it belongs to when it is first used, and says what to install if that is absent.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class RiverEstimator:
 
 
 def weight_of(w: float) -> float:
-    """The weight of a row; a CredoError where it is below 0, infinite, or no number."""
+    """The weight of a row; a CredoError if it is below 0, infinite, or no number."""
     if type(w) is float and 0.0 <= w < math.inf:
         return w
     try:
@@ -216,7 +216,7 @@ def weight_of(w: float) -> float:
 
 
 def observations(y: Any, count: int) -> np.ndarray:
-    """The targets or labels of several rows (count,); a CredoError where there are more or fewer of them."""
+    """The targets or labels of several rows (count,); a CredoError if there are more or fewer of them."""
     values = np.asarray(y, None if hasattr(y, "dtype") else object)
     if values.shape != (count,):
         raise CredoError(
@@ -226,7 +226,7 @@ def observations(y: Any, count: int) -> np.ndarray:
 
 
 def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
-    """The columns of a data frame as arrays; a CredoError where it is none."""
+    """The columns of a data frame as arrays; a CredoError if it is none."""
     try:
         columns = {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
     except (AttributeError, TypeError):

@@ -49,7 +49,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         CredoError: (with the first row) a setting is unknown or out of its range, or two do not fit together.
 
     The first two classes share one output. Further ones get outputs of their own, several at a time, and
-    features get inputs in 8, 16, 32 and so on, so that a program is compiled anew for few of them. All that
+    features get inputs in 8, 16, 32 and so on, so that a program is compiled again for few of them. All that
     was learned stays. One thread may use an estimator at a time.
 
     Cost: that of the learner, a few microseconds to turn a dict into a row, and a compilation at the first
@@ -203,7 +203,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
 
 
 def plain_label(y: Any) -> Label:
-    """A label as Python has it; a CredoError where it is missing, or cannot be a key of a dict."""
+    """A label as Python has it; a CredoError if it is missing, or cannot be a key of a dict."""
     label: Label = y.item() if isinstance(y, np.generic) else y
     try:
         hash(label)

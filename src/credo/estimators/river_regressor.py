@@ -172,7 +172,7 @@ MOST = 1e30
 
 
 def target_of(y: object) -> float:
-    """A target as a number; a CredoError where it is none, not finite, or too large."""
+    """A target as a number; a CredoError if it is none, not finite, or too large."""
     if isinstance(y, numbers.Real | np.bool_):
         try:
             value = float(y)

@@ -51,7 +51,7 @@ class _Saved(TypedDict):
 
 
 def write(path: str | os.PathLike[str], estimator: SavedEstimator) -> Path:
-    """Write an estimator to a file; a CredoError where a feature's name is neither a text nor a number."""
+    """Write an estimator to a file; a CredoError if a feature's name is neither a text nor a number."""
     parameters, slots, live, extras = estimator
     for slot in slots.slots:
         if not isinstance(slot.name, str | int | float | bool):

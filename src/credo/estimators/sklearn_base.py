@@ -240,7 +240,7 @@ def _around(
 
 
 def _seed(random_state: Any) -> int:
-    """The seed of a `random_state`: 0 where it is None."""
+    """The seed of a `random_state`: 0 if it is None."""
     if random_state is None:
         return 0
     if isinstance(random_state, int | np.integer):

@@ -48,7 +48,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     Attributes:
         classes_: the class labels, sorted (C,).
         n_features_in_: the number of columns.
-        feature_names_in_: their names, where they have names.
+        feature_names_in_: their names, if they have names.
         n_parameters_: the number of parameters.
         log_evidence_: the sum of the log probabilities of the labels, each forecast from the rows before it.
         n_seen_: how many rows were learned from.

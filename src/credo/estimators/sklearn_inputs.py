@@ -27,7 +27,7 @@ TARGET = TargetSpec("(target)", "regression")
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows of numbers (n, D) float64, dense or in scipy's CSR format; NaN where missing."""
+    """Rows of numbers (n, D) float64, dense or in scipy's CSR format; NaN if missing."""
 
     numbers: Any
 
@@ -136,7 +136,7 @@ def table_schema(table: Table) -> Schema:
 
 
 def text_cell(rows: Any, names: Sequence[str] | None) -> str | None:
-    """A sentence about the first text in rows that must be numbers; None where there is none."""
+    """A sentence about the first text in rows that must be numbers; None if there is none."""
     try:
         cells = np.asarray(rows, dtype=object)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The validation of rows, targets and weights, by scikit-learn's own functions where it has them."""
+"""The validation of rows, targets and weights, by scikit-learn's own functions if it has them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
 
 
 def read_weights(sample_weight: Any, count: int) -> np.ndarray:
-    """The weights of rows (n,); a DataError where one is negative, or all are 0."""
+    """The weights of rows (n,); a DataError if one is negative, or all are 0."""
     if not np.asarray(sample_weight).any():
         raise DataError(
             f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",

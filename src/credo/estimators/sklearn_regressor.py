@@ -43,7 +43,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
 
     Attributes:
         n_features_in_: the number of columns.
-        feature_names_in_: their names, where they have names.
+        feature_names_in_: their names, if they have names.
         n_parameters_: the number of parameters.
         log_evidence_: the sum of the log densities of targets, forecast from the rows before, in their own
             units.

@@ -44,7 +44,7 @@ class _Saved(TypedDict):
 
 
 def write(path: str | os.PathLike[str], estimator: Any) -> Path:
-    """Write a fitted estimator to a file; a CredoError where a class label or a parameter cannot be saved."""
+    """Write a fitted estimator to a file; a CredoError if a class label or a parameter cannot be saved."""
     trainer: Trainer = estimator._trainer
     classes = getattr(estimator, "classes_", None)
     names = getattr(estimator, "feature_names_in_", None)

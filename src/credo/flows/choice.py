@@ -20,7 +20,7 @@ class Moved(NamedTuple):
     """Particles x (N, d) after a map T, with what is known of each, and the bound of the evidence.
 
     `log_det` is log |det T'(x)|, `log_ratio` log p(T x) + log p(y | T x) + `log_det` - log p(x), and `bound`
-    the weighted mean of `log_ratio`, or -inf where it is not finite.
+    the weighted mean of `log_ratio`, or -inf if it is not finite.
     """
 
     values: Array
@@ -51,7 +51,7 @@ class Chosen(NamedTuple):
 
     @classmethod
     def of(cls, maps: list[FlowMap], bounds: list[Array]) -> Chosen:
-        """That by these bounds, each -inf where there is none."""
+        """That by these bounds, each -inf if there is none."""
         table = jnp.stack(bounds)
         return cls(maps, jnp.where(jnp.max(table) > -jnp.inf, jnp.argmax(table), len(maps)))
 

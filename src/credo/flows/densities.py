@@ -63,7 +63,7 @@ class NormalDensity(SetDensity):
         return normal_log_density(points - self.mean[None, :], self.root)
 
     def inside(self, points: Array) -> Array:
-        """Points (K, d) in the coordinates in which this law is N(0, I)."""
+        """Points (K, d) in the coordinates in which this distribution is N(0, I)."""
         return solve_lower(self.root, (points - self.mean[None, :]).T).T
 
     def outside(self, units: Array) -> Array:
@@ -151,10 +151,10 @@ def standard(
     log_weights: Array | None = None,
     beside: Array | None = None,
 ) -> Array:
-    """Draws (count, size) of a standard normal law, of mean 0 and covariance I exactly.
+    """Draws (count, size) of a standard normal distribution, of mean 0 and covariance I exactly.
 
     The moments are those under `log_weights` (count,), by default equal; the draws are also uncorrelated with
-    the columns `beside` (count, k). Where there are too few rows, the draws stay as they are.
+    the columns `beside` (count, k). If there are too few rows, the draws stay as they are.
     """
     draws = jax.random.normal(key, (count, size), dtype)
     others = jnp.zeros((count, 0), dtype) if beside is None else beside
@@ -174,7 +174,7 @@ def standard(
 
 
 def matched_move(dynamics: Dynamics, belief: Particles, dt: ArrayLike | None) -> Array:
-    """The particles (N, P) after a step of the dynamics, with matched noise where it is Gaussian.
+    """The particles (N, P) after a step of the dynamics, with matched noise if it is Gaussian.
 
     Dynamics that move particles by a function, or all of them together, do it their own way.
     """

@@ -160,7 +160,7 @@ class FlowStep:
         return near - self._newton(jax.lax.stop_gradient(near), bent)
 
     def _iterate(self, bent: Array) -> Array:
-        """About the points that the inner map takes to `bent`, where it is a contraction away from I."""
+        """About the points that the inner map takes to `bent`, if it is a contraction away from I."""
         bent = jax.lax.stop_gradient(bent)
 
         def turn(points: Array, _: None) -> tuple[Array, None]:
@@ -169,7 +169,7 @@ class FlowStep:
         return jax.lax.scan(turn, bent, None, length=TURNS)[0]
 
     def _descend(self, bent: Array) -> Array:
-        """The same where it is the gradient of a convex function, by damped Newton steps.
+        """The same if it is the gradient of a convex function, by damped Newton steps.
 
         The third derivative of log cosh is at most twice the second, so that a move p is shortened to
         log(1 + b) / b of its length, with b = 2 max_j |W_j p| (Sun & Tran-Dinh 2019): the function falls at

@@ -5,7 +5,7 @@ is linearised over the set: with the gradients g of log p(y | x) by z, statistic
 
     log p(y | x) ~ gamma' z - z' H z / 2,        gamma = E[g],  H = -Cov(z, g),
 
-which is exact where y is linear in x with normal noise. H = V diag(lambda) V' turns the axes: u = V' z. An
+which is exact if y is linear in x with normal noise. H = V diag(lambda) V' turns the axes: u = V' z. An
 affine map of the state changes neither u nor anything that an operator sees, as long as no two of the lambda
 are equal.
 
@@ -187,9 +187,10 @@ def moved_inputs(
 ) -> Array:
     """What is embedded of every particle (N, 2 d + 1) on its way: place, rest of the score, log-likelihood.
 
-    The rest is what is left of the posterior's score, for a set whose prior is a normal law, by the
-    coordinates `units` (N, d) after some steps, less that of the law which the base, of mean `target` and
-    standard deviations `scales` (d,), makes of a standard normal one. It is zero where the base is right.
+    The rest is what is left of the posterior's score, for a set whose prior is a normal distribution, by the
+    coordinates `units` (N, d) after some steps, less that of the distribution which the base, of mean
+    `target` and standard deviations `scales` (d,), makes of a standard normal one. It is zero if the base is
+    right.
     """
     places = target[None, :] + units * scales[None, :]
     log_likelihoods, gradients = jax.vmap(jax.value_and_grad(log_likelihood))(frame.outside(places))

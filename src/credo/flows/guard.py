@@ -1,4 +1,4 @@
-"""Importance weights for what a map did, and temperatures where they are uneven."""
+"""Importance weights for what a map did, and temperatures if they are uneven."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class Guard:
     What is exact: with the density "transitions", the noise "free" and no `move`, the exponential of the
     summed log evidence has the expectation p(y_1:t) for every N, as that of a bootstrap filter. With N = 32,
     on four observations of a bimodal growth model, the mean of 40,000 estimates was 1.003 of the exact
-    evidence, with a standard error of .003. What is approximate: densities by "kernel" and "normal" are
+    evidence, with a standard error of 0.003. What is approximate: densities by "kernel" and "normal" are
     estimates; "matched" noise is not independent (there 1.027); with `move`, temperatures and steps are
     chosen by the particles. The errors of the last two vanish as N grows.
 
-    That the evidence has no bias does not say that few particles make a posterior. Where the operator errs, N
+    That the evidence has no bias does not say that few particles make a posterior. If the operator errs, N
     are worth what N / 2 are to a bootstrap filter: on the bimodal model in two dimensions, around "linear-2",
-    the ranks of 500 simulated truths were .13 from uniform with 100 particles and .04 with 800, as those of a
-    bootstrap filter with 50 (.13) and 400 (.04). In one dimension they were .06 (p = .024) with 100, and .02
-    with 400; with "kernel", for parameters that stand still, .05 (p = .007) with 100.
+    the ranks of 500 simulated truths were 0.13 from uniform with 100 particles and 0.04 with 800, as those of
+    a bootstrap filter with 50 (0.13) and 400 (0.04). In one dimension they were 0.06 (p = 0.024) with 100,
+    and 0.02 with 400; with "kernel", for parameters that stand still, 0.05 (p = 0.007) with 100.
 
     Arguments:
         threshold: the share of N, in [0, 1], below which the particles are resampled; 0 never.

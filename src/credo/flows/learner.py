@@ -56,9 +56,9 @@ class FlowFilter(ParticleLearner):
 
     The dynamics move the particles; then the operator's map T of this observation moves each of them again.
     With a density, the belief carries log q of every particle, by the exact determinant of T. Without a guard
-    the posterior is that of the map: on a bimodal model the ranks of simulated truths were .35 from uniform
-    before training, and .33 to .38 with the operators that are shipped; with heavy-tailed noise, .08 with all
-    in two dimensions.
+    the posterior is that of the map: on a bimodal model the ranks of simulated truths were 0.35 from uniform
+    before training, and 0.33 to 0.38 with the operators that are shipped; with heavy-tailed noise, 0.08 with
+    all in two dimensions.
 
     Arguments:
         model: a `Model`, of which only `log_prob` is needed; `joint(model)` for mini-batches.
@@ -246,11 +246,11 @@ class FlowFilter(ParticleLearner):
     def predictive(
         self, belief: Particles, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        """The forecast of the particles; with the density "normal", that of this law.
+        """The forecast of the particles; with the density "normal", that of this distribution.
 
         As for `ParticleLearner.predictive`, but for "mc" (the default) with the density "normal": then it is
-        the mixture over 8 N evenly spread points of the normal law with the moments of the particles. A
-        mixture over N particles is too rough for an observation of many numbers.
+        the mixture over 8 N evenly spread points of the normal distribution with the moments of the
+        particles. A mixture over N particles is too rough for an observation of many numbers.
         """
         if self.density != "normal" or method not in (None, "mc") or self.model.batched:
             return super().predictive(belief, x, method, samples, key)
@@ -311,7 +311,7 @@ def pfbr(
         guard: a `credo.flows.Guard`, or True for one with its defaults, and with two Langevin steps where
             parameters stand still.
         noise: "matched" or "free"; None for "free" with a guard, and for "matched" without.
-        fallback: the operator whose map an update takes where it has the tighter bound of the evidence: True
+        fallback: the operator whose map an update takes if it has the tighter bound of the evidence: True
             for one without training, the map of the linearised posterior (Kalman's, where the model is linear
             and normal); None or False to trust the operator.
 

@@ -113,9 +113,9 @@ def validate(
         loss: the loss to report.
 
     Returns:
-        Means over sequences, each with one number a stage (stages,): the loss; its floor, NaN where it is not
+        Means over sequences, each with one number a stage (stages,): the loss; its floor, NaN if it is not
         known; and the cross-entropies from the posterior (its samples in the stages) to the kernel density
-        estimate, "kde", and to the normal law of the particles, "gaussian".
+        estimate, "kde", and to the normal distribution of the particles, "gaussian".
     """
 
     def sequence(own: Array) -> dict[str, Array]:

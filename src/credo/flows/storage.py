@@ -203,7 +203,7 @@ class History:
 
     Attributes:
         loss, floor: the mean loss over the batch of each step, and the least that it can be in expectation
-            (NaN where that is not known).
+            (NaN if that is not known).
         checks: for each validation the step, and the scores stage by stage (see `validate`).
         retreats: where training went back: the step, and the loss from which it went.
     """

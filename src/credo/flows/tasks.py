@@ -41,7 +41,7 @@ class Stage:
         prior: the density of the prior.
         x, y: the observation.
         targets: samples of the posterior (M, d), at least one.
-        floor: the least that the loss of this update can be in expectation, -log p(y | past); NaN where it is
+        floor: the least that the loss of this update can be in expectation, -log p(y | past); NaN if it is
             not known.
     """
 

@@ -157,7 +157,7 @@ def train(
     """Train an operator on tasks.
 
     Every step takes a batch of tasks from the pool, lets each observe, and follows the gradient of the mean
-    loss of their updates. Where a gradient is not finite, the step is skipped. Where a chunk of steps ends
+    loss of their updates. If a gradient is not finite, the step is skipped. Where a chunk of steps ends
     with parameters that are not finite or a loss that has leapt, training goes back to its beginning, with
     other draws and half the learning rate.
 
@@ -327,7 +327,7 @@ def _compiled(
 
 
 def _judge(state: Training, loss: float) -> Training:
-    """The state after a validation: with the averaged parameters as the best where they are."""
+    """The state after a validation: with the averaged parameters as the best if they are."""
     better = loss < float(state.best_loss)
     if not better:
         return replace(state, stale=state.stale + 1)

@@ -76,7 +76,7 @@ def clean(tree: PyTree) -> PyTree:
 def scored(y: PyTree) -> PyTree:
     """What a forecast can score of an observation: no infinities, and NaN only beside numbers.
 
-    Where nothing was observed, all of it is finite, so that no density is NaN.
+    If nothing was observed, all of it is finite, so that no density is NaN.
     """
 
     def fix(leaf: Array, safe: Array) -> Array:
@@ -108,7 +108,7 @@ def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
 
 
 def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Which observations can be used, and the weight of each, which is 0 where one cannot.
+    """Which observations can be used, and the weight of each, which is 0 if one cannot.
 
     Such a one was observed (a boolean, or for a joint model one a row) and has a finite weight of at least 0.
     """
@@ -144,7 +144,7 @@ def accept(
     `x` and `y` are as the user passed them, and `weight` as `usable` returns it: all zero means no update.
     `witness` is a part of the new belief that is finite only if all of it is: where a few numbers tell, the
     choice between the beliefs is made in the pass that writes the new one. `scored` says whether the evidence
-    is finite, where that is known without it: a program that does not return it then does not compute it.
+    is finite, if that is known without it: a program that does not return it then does not compute it.
     """
     scored = jnp.isfinite(log_evidence) if scored is None else scored
     ok = sound(new if witness is None else witness, scored, observed, x, y, weight)

@@ -67,7 +67,7 @@ class Extensible(ABC, Generic[B]):
             q(theta, phi) = q(theta) p(phi),   p = N(params, var) at the new parameters.
 
         Every leaf of the old parameters is a *corner* of the new leaf: what is new stands at the end of an
-        axis. The result has the shapes of `init` with the same arguments. Where a belief holds others, each
+        axis. The result has the shapes of `init` with the same arguments. If a belief holds others, each
         is widened, priors included; arrays of a wrapper's own that have an entry an input grow at their end
         by the values of a first belief.
 
@@ -119,11 +119,12 @@ class Expecting(Generic[B]):
 
         Arguments:
             belief: the predicted belief.
-            x: one row of inputs; or several rows for a joint model, whose numbers come with their joint law.
+            x: one row of inputs; or several rows for a joint model, whose numbers come with their joint
+                distribution.
 
         Returns:
-            The law of K numbers: one an output of the row (the class probabilities of a classifier), or one a
-            row of a joint model.
+            The distribution of K numbers: one an output of the row (the class probabilities of a classifier),
+            or one a row of a joint model.
 
         Raises:
             CredoError: the learner writes no `expectation`.
@@ -148,7 +149,7 @@ class Expecting(Generic[B]):
         return self.function_draw(belief, key)
 
     def expectation(self, belief: B, x: PyTree) -> Expectation:
-        """The law of E[y | theta, x] under the belief. `expect` compiles this function.
+        """The distribution of E[y | theta, x] under the belief. `expect` compiles this function.
 
         A learner that takes part in decisions writes it. The arguments are those of `expect`.
 

@@ -84,8 +84,8 @@ class GaussianClasses(Learner[ClassNormals]):
         tied: whether all classes share the variance of a column, so that log odds are nearly linear in x.
         count: the prior pseudo-count of each class, above 0.
         confidence: how many rows the prior mean 0 is worth, above 0.
-        shape, scale: the prior law of the variances, above 0; it is worth 2 `shape` rows, and the typical
-            variance is scale / shape.
+        shape, scale: the prior distribution of the variances, above 0; it is worth 2 `shape` rows, and the
+            typical variance is scale / shape.
         share: a power in [0, 1] of what the columns say together. Columns that are correlated say in part the
             same, which the model counts more than once; 1 is exact Bayes under the model, and 0 leaves the
             rates of the classes alone.

@@ -196,7 +196,7 @@ class GaussianProcess(Learner[ProcessBelief]):
         return accept(belief, self.condition(new), log_evidence, observed, x, y, used)
 
     def expectation(self, belief: ProcessBelief, x: PyTree) -> Expectation:
-        """The joint law of the function at one row (D,) or several (R, D)."""
+        """The joint distribution of the function at one row (D,) or several (R, D)."""
         rows = input_rows(x, belief.rows)
         if rows.shape[0] == 1:
             mean, var = self._moments(belief, x)
@@ -205,7 +205,7 @@ class GaussianProcess(Learner[ProcessBelief]):
         return LatentExpectation(Normal(belief.noise_var), mean[:, None], cov, correlated=True)
 
     def draws(self, belief: ProcessBelief, key: Key, shape: tuple[int, ...]) -> Array:
-        """The function at the M rows (*shape, M), and at the origin where there is none."""
+        """The function at the M rows (*shape, M), and at the origin if there is none."""
         mean, cov = self.joint(belief, belief.rows)
         normals = jax.random.normal(as_key(key), (*shape, mean.shape[0]), mean.dtype)
         moves = normals @ scaled_root(cov).T

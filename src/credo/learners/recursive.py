@@ -84,7 +84,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
         """The prior N(params, var).
 
         Arguments:
-            params: the prior mean, a pytree of floating-point arrays; P numbers in all. None where the model
+            params: the prior mean, a pytree of floating-point arrays; P numbers in all. None if the model
                 has a start of its own (`freeze`, `subspace`).
             var: prior variances, above 0: a number, an array (P,), or a tree like `params` whose leaves
                 broadcast.

@@ -143,7 +143,7 @@ class OpenCategorical(_Classes):
 
     The outputs of classes that are not known yet have no probability, no score and no curvature, so that a
     belief about them stays at its prior. When a class becomes known, `known` grows, which is a
-    hyper-parameter: no program is compiled anew. A label outside 0..known-1 counts as a missing observation.
+    hyper-parameter: no program is compiled again. A label outside 0..known-1 counts as a missing observation.
 
     Arguments:
         slots: the number of classes that there is room for, at least 2.

@@ -18,7 +18,7 @@ WIDTH = 10.0
 
 
 def outlier_log_density(y: PyTree) -> Array:
-    """The log density of an outlier: a Cauchy law around 0 of half-width 10, for standardised numbers."""
+    """The log density of an outlier: a Cauchy density around 0 of half-width 10, for standardised numbers."""
     return -jnp.log1p((jnp.asarray(y) / WIDTH) ** 2) - math.log(math.pi * WIDTH)
 
 
@@ -38,7 +38,8 @@ class Contaminated(Predictive):
     of an observation that is no outlier. Only densities know of them.
 
     Arguments:
-        predictive: the law p_0 of one number, in units in which numbers have a standard deviation near 1.
+        predictive: the distribution p_0 of one number, in units in which numbers have a standard deviation
+        near 1.
         share: the probability of an outlier.
 
     Example:

@@ -1,4 +1,4 @@
-"""Forecasts by two laws of unlike kinds, one of which is right."""
+"""Forecasts by two distributions of unlike kinds, one of which is right."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ __all__ = ["Either"]
 
 @record
 class Either(Predictive):
-    """The mixture of two laws, p(y) = w_0 p_0(y) + w_1 p_1(y).
+    """The mixture of two distributions, p(y) = w_0 p_0(y) + w_1 p_1(y).
 
-    It is what `WeightedPredictive` is for a stack of laws, without a stack: what one of the laws computes is
-    computed once in a program, whoever else asks for it.
+    It is what `WeightedPredictive` is for a stack of distributions, without a stack: what one of the
+    distributions computes is computed once in a program, whoever else asks for it.
 
     Arguments:
-        first, second: two laws of the same kind of y.
-        log_weights: log w (2,), where the weights sum to one; -inf leaves a law out, whatever it predicts.
+        first, second: two distributions of the same kind of y.
+        log_weights: log w (2,), where the weights sum to one; -inf leaves a distribution out, whatever it
+            predicts.
 
     Example:
         >>> import credo
@@ -72,7 +73,7 @@ class Either(Predictive):
         return jnp.logaddexp(first, second)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws: first a law is drawn, then a value from that law."""
+        """Draws: first a distribution is drawn, then a value from that distribution."""
         chosen, one, two = jax.random.split(key, 3)
         which = jax.random.bernoulli(chosen, jnp.exp(self.log_weights[1]), shape)
         draws = self.first.sample(one, shape), self.second.sample(two, shape)
@@ -83,11 +84,11 @@ class Either(Predictive):
         return self._average(lambda law: law.cdf(y))
 
     def heavier(self, df: Array) -> Either:
-        """The mixture of both laws with heavier tails."""
+        """The mixture of both distributions with heavier tails."""
         return Either(self.first.heavier(df), self.second.heavier(df), self.log_weights)
 
     def sharper(self, factor: Array) -> Either:
-        """The mixture of both laws, sharper."""
+        """The mixture of both distributions, sharper."""
         return Either(self.first.sharper(factor), self.second.sharper(factor), self.log_weights)
 
     @verb

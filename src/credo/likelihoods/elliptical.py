@@ -161,13 +161,13 @@ def _spread_quantile(standard: Callable[[Array], Array], p: ArrayLike, loc: Arra
 
 
 def drop_last(draws: Array) -> Array:
-    """The draws (..., C), without their last axis where there is one output."""
+    """The draws (..., C), without their last axis if there is one output."""
     scalars: Array = draws[..., 0] if draws.shape[-1] == 1 else draws
     return scalars
 
 
 def drop_one(values: Array) -> Array:
-    """A scalar where there is one output (1,), and several outputs (C,) unchanged."""
+    """A scalar if there is one output (1,), and several outputs (C,) unchanged."""
     return values[0] if values.shape == (1,) else values
 
 

@@ -1,7 +1,7 @@
 """What is believed about the *expected* observation E[y | theta, x], without the noise of y.
 
 A decision is about expected rewards, so its uncertainty is that of the parameters alone. An `Expectation` is
-the joint law of K such numbers: the arms of a bandit, the classes of one row, or several rows.
+the joint distribution of K such numbers: the arms of a bandit, the classes of one row, or several rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ConjugateExpectation", "DrawnExpectation", "Expectation", "LatentExp
 
 
 class Expectation:
-    """The base of the laws of K expected observations, which `Learner.expect` returns.
+    """The base of the distributions of K expected observations, which `Learner.expect` returns.
 
     Every answer has a leading axis K, also where K = 1. A quantile is searched on a *latent* scale, where
     the numbers have the distribution function `latent_cdf`; `link`, which grows or falls in each number,
@@ -118,10 +118,10 @@ class LatentExpectation(Expectation):
     Attributes:
         likelihood: the likelihood of one row, whose mean leads from outputs to values.
         eta: the outputs' means (K, E): E outputs for each of K rows.
-        cov: their joint covariance (K E, K E), in units of the noise variance where that is learned.
+        cov: their joint covariance (K E, K E), in units of the noise variance if that is learned.
         noise: the belief about the noise variance, or None.
         correlated: whether the values are known to be correlated.
-        factor: F (K E, P) with cov = F F', where there are more outputs than parameters: variances and draws
+        factor: F (K E, P) with cov = F F', if there are more outputs than parameters: variances and draws
             then cost K E P, and need no Cholesky factor of `cov`. None otherwise.
 
     Example:
@@ -175,12 +175,12 @@ class LatentExpectation(Expectation):
         return safe_sqrt(unit * self._squares)
 
     def root(self) -> Array:
-        """F with cov = F F', (K E, K E), or (K E, P) where there are more outputs than parameters."""
+        """F with cov = F F', (K E, K E), or (K E, P) if there are more outputs than parameters."""
         return scaled_root(self.cov) if self.factor is None else self.factor
 
     @property
     def df(self) -> Array | None:
-        """The degrees of freedom of the outputs; None where they are normal."""
+        """The degrees of freedom of the outputs; None if they are normal."""
         return None if self.noise is None else 2.0 * jnp.asarray(self.noise.shape)
 
     @property
@@ -302,7 +302,7 @@ class DrawnExpectation(Expectation):
 
 @record
 class ConjugateExpectation(Expectation):
-    """The law of a probability, a rate or class probabilities under a conjugate belief, which is exact.
+    """The exact distribution of a probability, a rate or class probabilities under a conjugate belief.
 
     Attributes:
         belief: a `Beta`, `Gamma` or `Dirichlet` belief.

@@ -114,7 +114,7 @@ class Rows(LikelihoodBase):
             eta: the outputs (B C,).
             y: the observations, with a leading axis B.
             observed: which rows were observed, booleans (B,).
-            noise: the belief about the noise, where it is learned.
+            noise: the belief about the noise, if it is learned.
         """
         if isinstance(predictive, NormalPredictive | StudentTPredictive):
             return predictive.log_prob(y, jnp.repeat(observed, eta.shape[0] // observed.shape[0]))

@@ -30,7 +30,7 @@ class Normal(LikelihoodBase):
 
     Arguments:
         var: the noise *variance* (never a standard deviation): a number, one number an output (C,), a
-            covariance matrix (C, C), or an `InverseGamma` prior where it is unknown. With such a prior, the
+            covariance matrix (C, C), or an `InverseGamma` prior if it is unknown. With such a prior, the
             variances of the belief and the noise of the dynamics are in units of the noise variance, updates
             are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
 
@@ -103,7 +103,7 @@ class Normal(LikelihoodBase):
         return solve(only_observed(var, seen), gap) if var.ndim == 2 else gap / var
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L'); rows of 0 where y is NaN."""
+        """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L'); rows of 0 if y is NaN."""
         var = self._var(eta)
         if eta.shape[0] == 1:
             return inverse(cholesky(var)).T if var.ndim == 2 else jax.lax.rsqrt(var).reshape(1, 1)
@@ -137,7 +137,7 @@ class Normal(LikelihoodBase):
         return jst.norm.cdf(y, eta[0], jnp.sqrt(self.variance(eta)[0]))
 
     def init_noise(self, dtype: DTypeLike) -> InverseGamma | None:
-        """The prior of the noise variance where it is unknown."""
+        """The prior of the noise variance if it is unknown."""
         if not isinstance(self.var, InverseGamma):
             return None
         prior: InverseGamma = jax.tree.map(lambda value: jnp.asarray(value, dtype), self.var)
@@ -164,7 +164,7 @@ class Normal(LikelihoodBase):
     def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
         """The predictive N(eta, cov + var), which is exact for linear models.
 
-        Where var is unknown, it is Student-t(2 shape, eta, scale / shape (cov + I)).
+        If var is unknown, it is Student-t(2 shape, eta, scale / shape (cov + I)).
         """
         if noise is None:
             return NormalPredictive(eta, cov + self._cov(eta))

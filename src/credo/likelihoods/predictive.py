@@ -69,7 +69,7 @@ class Predictive:
         raise self._missing("log_prob(y)")
 
     def has_log_prob(self, y: PyTree) -> Array | None:
-        """Whether log p(y) is finite, a boolean; None where log p(y) itself must say so."""
+        """Whether log p(y) is finite, a boolean; None if log p(y) itself must say so."""
         return None
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
@@ -87,7 +87,7 @@ class Predictive:
             p: probabilities, of any shape.
 
         Returns:
-            The quantiles, with the shape of p, followed by (C,) where there are several outputs.
+            The quantiles, with the shape of p, followed by (C,) if there are several outputs.
 
         Raises:
             CredoError: y has no quantiles, as where several outputs are not normal.

@@ -19,7 +19,7 @@ can be as small as a number on a wire may be large."""
 
 @record
 class Rescaled(Predictive):
-    """The law of y = location + scale z, where z has a law of its own.
+    """The distribution of y = location + scale z, where z has a distribution of its own.
 
         p(y) = p_z((y - location) / scale) / scale
 
@@ -27,7 +27,7 @@ class Rescaled(Predictive):
     costs a bounded score under heavy tails.
 
     Arguments:
-        predictive: the law of z, of one output.
+        predictive: the distribution of z, of one output.
         location: a number.
         scale: a number above 0.
 
@@ -74,16 +74,16 @@ class Rescaled(Predictive):
         return self.location + self.scale * self.predictive.quantile(p)
 
     def heavier(self, df: Array) -> Rescaled:
-        """The law whose z has heavier tails."""
+        """The distribution whose z has heavier tails."""
         return Rescaled(self.predictive.heavier(df), self.location, self.scale)
 
 
 @record
 class RescaledExpectation(Expectation):
-    """What is believed about E[y] = location + scale E[z], where E[z] has a law of its own.
+    """What is believed about E[y] = location + scale E[z], where E[z] has a distribution of its own.
 
     Arguments:
-        expectation: the law of E[z].
+        expectation: the distribution of E[z].
         location, scale: numbers, the second above 0.
 
     Example:

@@ -255,7 +255,7 @@ def _number(y: PyTree, eta: Array) -> Array:
 class HeteroscedasticNormal(LikelihoodBase):
     """Observations y ~ N(eta_0, exp(eta_1)): one output is the mean, the other the log of the noise variance.
 
-    The Fisher information is diag(exp(-eta_1), 1/2). Where an observation lies outside the noise, r^2 = (y -
+    The Fisher information is diag(exp(-eta_1), 1/2). If an observation lies outside the noise, r^2 = (y -
     eta_0)^2 exp(-eta_1) > 1, the second entry is that of the chord of the score, (r^2 - 1) / (2 log r^2),
     which is larger: one outlier then cannot carry the log variance beyond the value that explains it.
     The model needs 2 outputs, and y is one number.

@@ -153,7 +153,7 @@ class ClassPredictive(Predictive):
     def has_log_prob(self, y: PyTree) -> Array:
         """Whether class y is known, and logits are so far within the range of numbers that log P(y) is, too.
 
-        Where nobody asks for the evidence of an update, but whether there is one, the integral is not run.
+        If nobody asks for the evidence of an update, but whether there is one, the integral is not run.
         """
         largest = 10.0 ** (0.4 * math.log10(precision(self.loc.dtype).max))
         within = (jnp.abs(self.loc) < largest) & (self.alone < largest)

@@ -69,7 +69,7 @@ class WeightedPredictive(_Mixture[Predictive], Predictive):
     """A mixture of predictives, p(y) = sum_k w_k p_k(y), as several hypotheses or experts form it.
 
     Arguments:
-        parts: a predictive whose arrays have a leading axis K; or `Groups` of such, where they are of several
+        parts: a predictive whose arrays have a leading axis K; or `Groups` of such, if they are of several
             classes.
         log_weights: log w (K,), where the weights sum to one; -inf leaves a part out, whatever it predicts.
 
@@ -124,7 +124,7 @@ class WeightedExpectation(_Mixture[Expectation], Expectation):
 
     Attributes:
         parts: an expectation whose arrays have a leading axis J, all with the same link; or `Groups` of such,
-            where they are of several classes. Where their links differ, the latent scale is that of y, and
+            if they are of several classes. If their links differ, the latent scale is that of y, and
             each evaluation of a distribution function searches the latent numbers of such parts by bisection.
         log_weights: log weights (J,), which sum to one; -inf leaves a part out, whatever it says.
 

@@ -87,7 +87,7 @@ def symmetric(matrix: Array) -> Array:
 
 
 def cholesky(matrix: Array) -> Array:
-    """The lower triangular L (n, n) with L L' = M, or NaN where M is not positive definite."""
+    """The lower triangular L (n, n) with L L' = M, or NaN if M is not positive definite."""
     if matrix.shape[-1] == 1:
         return jnp.where(matrix > 0, jnp.sqrt(jnp.where(matrix > 0, matrix, 1.0)), jnp.nan)
     if matrix.shape[-1] > SMALL:
@@ -282,7 +282,7 @@ def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
     """The weights w = inv(I + V M) e (k,), with V = A A' and M = J S J', by which the rows J S move the mean.
 
     The mean then moves by S J' inv(I + A A' J S J') e, as under the exact posterior of a local model; A is
-    (k, m), or (k,) where it is diagonal. The system is solved in the small space of the rows, at a cost of
+    (k, m), or (k,) if it is diagonal. The system is solved in the small space of the rows, at a cost of
     k^3, and neither V nor the noise is inverted. It therefore holds where the model is certain (V = 0), so
     that a confident mistake is not attenuated, and where the noise is tiny.
     """

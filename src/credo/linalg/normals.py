@@ -25,9 +25,9 @@ def standard_normals(
 
     Where `antithetic`, the second half is minus the first. Where `quasi`, the vectors are spread evenly
     (randomised quasi-Monte Carlo): vector m has the numbers of probability frac(m sqrt(p_j) + u_j), p_j the
-    primes and u_j uniform, drawn anew for each key (Richtmyer's lattice with a random shift; Cranley &
+    primes and u_j uniform, drawn again for each key (Richtmyer's lattice with a random shift; Cranley &
     Patterson 1976). Averages over them are unbiased; of 64 or 100 draws of 3 to 500 numbers, averages of
-    smooth functions had .3 to .6 of the noise of independent draws.
+    smooth functions had 0.3 to 0.6 of the noise of independent draws.
     """
     half = count // 2 if antithetic else count
     if quasi:

@@ -23,7 +23,7 @@ class Steps:
 
     Attributes:
         probs: the probability of each hypothesis or expert (n, K).
-        lengths: the run length of each hypothesis, or the number of each expert, -1 where it failed (n, K).
+        lengths: the run length of each hypothesis, or the number of each expert, -1 if it failed (n, K).
         change: P(a segment began with the row) (n,); around a bank, P(losses became larger within the latest
             100 rows); 0 for experts.
         alarm: whether a change was reported (n,).
@@ -74,7 +74,7 @@ def collect(belief: Belief, info: Info) -> Steps:
 
 
 def join(chunks: Sequence[Steps | None]) -> Steps | None:
-    """The steps of several chunks, one after the other; None where no chunk has any."""
+    """The steps of several chunks, one after the other; None if no chunk has any."""
     parts = [steps for steps in chunks if steps is not None]
     if len(parts) < 2:
         return parts[0] if parts else None

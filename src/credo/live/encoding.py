@@ -59,8 +59,8 @@ class Block:
         unseen: the number of cells of an unknown category, by column.
         classes: the new classes, with the line of the first row of each.
         labelled: whether the rows have targets.
-        weights: how many equal rows each counts as (n,); None where each counts once.
-        times: when each was observed (n,), None where rows have no times.
+        weights: how many equal rows each counts as (n,); None if each counts once.
+        times: when each was observed (n,), None if rows have no times.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -107,10 +107,10 @@ class Encoding(Protocol):
     Attributes:
         task: what is predicted.
         classes: the class labels; empty for a regression.
-        first: how many classes the first rows showed, where more may come; 0 where they are fixed.
-        origin: the inputs of the first rows, where more may come; None where none may.
+        first: how many classes the first rows showed, where more may come; 0 if they are fixed.
+        origin: the inputs of the first rows, where more may come; None if none may.
         shape: the shape of one row of inputs.
-        features: the names of the inputs, where they have names.
+        features: the names of the inputs, if they have names.
         target: the name of the target.
         sentences: what was inferred from the first rows.
 
@@ -272,8 +272,9 @@ class TableEncoding(GrowingEncoder):
 class ImageEncoding:
     """Images, whose values in [0, 1] are doubled.
 
-    On two orders of 2,000 digits, doubling gained 17 and 30 nats of log evidence and .004 of test error. That
-    is within the effect of the order of the digits, and the choice was made with the test error in sight.
+    On two orders of 2,000 digits, doubling gained 17 and 30 nats of log evidence and 0.004 of test error.
+    That is within the effect of the order of the digits, and the choice was made with the test error in
+    sight.
 
     Arguments:
         shape: the shape of one image.

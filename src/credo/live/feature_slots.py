@@ -3,7 +3,7 @@
 A feature gets an input, its slot, when it first has a value; new ones of one row in sorted order, so that the
 order of a dict changes nothing. Numbers and truth values (-1 and 1) have one. A text has one for each value,
 and one for all others once there are `MOST_VALUES`, or those of its hashed words; a time has one for itself
-and those of its cycles. The first slot of all is 1 where a row lacks a feature of the first row, else 0.
+and those of its cycles. The first slot of all is 1 if a row lacks a feature of the first row, else 0.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class FeatureSlots:
         return new
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
-        """The slots with those of arrivals, in any order and more than once; `self` where none is new."""
+        """The slots with those of arrivals, in any order and more than once; `self` if none is new."""
         slots, origins, first = list(self.slots), list(self.origins), self.first
         met = set(self.slots)
         counts = {name: len(values) for name, values in self._texts.items()}
@@ -174,7 +174,7 @@ class FeatureSlots:
         return FeatureSlots, (self.slots, self.origins, self.centred, self.first)
 
     def row(self, x: Mapping[Any, object]) -> np.ndarray:
-        """A row of inputs (room,), float32, until the next is asked for: NaN where there is no value.
+        """A row of inputs (room,), float32, until the next is asked for: NaN if there is no value.
 
         Features not met are left out.
         """

@@ -58,7 +58,7 @@ def absent(value: object) -> bool:
 
 
 def kind_of(name: FeatureName, value: object) -> FeatureKind:
-    """What a feature holds, by its first value; a CredoError where that is none of these."""
+    """What a feature holds, by its first value; a CredoError if that is none of these."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
     if isinstance(value, numbers.Real):
@@ -77,7 +77,7 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
 def read_features(
     name: FeatureName, kind: FeatureKind, cells: Sequence[object], values: np.ndarray, place: int
 ) -> None:
-    """Fill the inputs (n, D) of a feature of times or words from `place` on, NaN where it has no value; times
+    """Fill the inputs (n, D) of a feature of times or words from `place` on, NaN if it has no value; times
     are in seconds since 1970, and a CredoError refuses what is none.
     """
     parts = slice(place, place + len(HOLDINGS[kind].parts))
@@ -108,7 +108,7 @@ def _is_time(value: object) -> bool:
 
 
 def number_of(name: FeatureName, value: object) -> float:
-    """A number; infinity where it is larger than any. A CredoError refuses what is no number."""
+    """A number; infinity if it is larger than any. A CredoError refuses what is no number."""
     if isinstance(value, np.bool_):
         return float(value)
     if not isinstance(value, numbers.Real):
@@ -120,7 +120,7 @@ def number_of(name: FeatureName, value: object) -> float:
 
 
 def origin_of(first: float) -> float:
-    """From where the numbers of a column are counted: the first of them, or 0 where it counts as missing."""
+    """From where the numbers of a column are counted: the first of them, or 0 if it counts as missing."""
     return first if abs(first) <= OUTLYING else 0.0
 
 

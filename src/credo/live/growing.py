@@ -100,7 +100,7 @@ class GrowingEncoder:
         return first, {name: to_list(chunk.columns[name])[first] for name in names}
 
     def _wake(self, cells: dict[str, object]) -> None:
-        """Take in columns by their first values; where there is no room for one, it stays out for good."""
+        """Take in columns by their first values; if there is no room for one, it stays out for good."""
         only = {name: text or "" for name, text in self._only.items()}
         for name, cell in cells.items():
             column = late_column(name, cell, only.get(name, ""))
@@ -129,7 +129,7 @@ def _quiet(sentence: str) -> None:
 
 
 def _first_value(cells: Cells, only: str, counts: np.ndarray | None) -> int | None:
-    """The first row that counts and has a value other than `only`; None where there is none."""
+    """The first row that counts and has a value other than `only`; None if there is none."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "f" and np.isnan(cells).all():
         return None
     for row, cell in enumerate(to_list(cells)):

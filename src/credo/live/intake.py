@@ -33,7 +33,7 @@ _FRAME_ROWS = 1000
 
 
 def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
-    """The rows in pieces, counted from 1 where they have no lines; a DataError refuses what are no rows."""
+    """The rows in pieces, counted from 1 if they have no lines; a DataError refuses what are no rows."""
     if isinstance(rows, Chunk | Images):
         yield rows
     elif isinstance(rows, Block):
@@ -48,7 +48,7 @@ def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
 
 
 def first_chunks(rows: Rows) -> list[Chunk]:
-    """The first rows of a table in pieces, to infer a schema from; a DataError where there are none."""
+    """The first rows of a table in pieces, to infer a schema from; a DataError if there are none."""
     chunks: list[Chunk] = []
     for chunk in chunks_of(rows):
         if not isinstance(chunk, Chunk):
@@ -80,7 +80,7 @@ def blocks_of(
 
 
 def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) -> Iterator[Chunk | Images]:
-    """`chunks_of` with the weights and times (n,) of the rows; a DataError where these cannot be."""
+    """`chunks_of` with the weights and times (n,) of the rows; a DataError if these cannot be."""
     if weights is None and times is None:
         yield from chunks_of(rows)
         return
@@ -135,7 +135,7 @@ def segments(
 
 
 def _lone(chunk: Chunk, encoding: Encoding) -> Iterator[Block]:
-    """`segments` of one row: whether it has a target matters where it was not learned from."""
+    """`segments` of one row: whether it has a target matters if it was not learned from."""
     count = 0
     for learned in encoding.learned(chunk):
         count += len(learned)

@@ -27,7 +27,7 @@ class Mark(TypedDict):
 
 
 class Journal:
-    """Appends lines to a file, which is begun where it is missing. A line that `append` wrote outlives the
+    """Appends lines to a file, which is begun if it is missing. A line that `append` wrote outlives the
     process; once `sync` returned it is on the disk and outlives the machine. `what` names the file in
     refusals, which are DataErrors.
     """
@@ -75,7 +75,7 @@ class Journal:
     def sync(self) -> None:
         """Return once all lines so far are on the disk. Threads that wait at the same time share one flush.
 
-        Where the disk fails nobody knows what is on it, so that all later calls are refused.
+        If the disk fails nobody knows what is on it, so that all later calls are refused.
         """
         if self._waits:
             return
@@ -144,7 +144,7 @@ class Journal:
 
 
 def _flush(file: int) -> None:
-    """Bring a file to the disk, where it is on one: a device or some network drives know no such thing."""
+    """Bring a file to the disk, if it is on one: a device or some network drives know no such thing."""
     try:
         os.fsync(file)
     except OSError as error:

@@ -95,7 +95,7 @@ def _first_belief(extent: Extent, inputs: int, classes: int, scaled: tuple[bool,
 class LiveLearner:
     """A learner of rows (inputs,), of so many classes or 0 for a regression, and its belief. It counts the
     rows learned from, those refused and the alarms, whose latest rows are `latest`; `change` is the
-    probability that the latest row began a segment, None where the drift says none.
+    probability that the latest row began a segment, None if the drift says none.
     """
 
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
@@ -144,7 +144,7 @@ class LiveLearner:
         self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
-        """Make room for inputs and classes, at their prior; a CredoError, no change, where there is none."""
+        """Make room for inputs and classes, at their prior; a CredoError, no change, if there is none."""
         wanted = tuple(map(bool, scaled))
         if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):
             return

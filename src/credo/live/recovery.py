@@ -33,7 +33,7 @@ class SavedRecovery(TypedDict):
 
 
 class Recovery:
-    """A count of refusals, and a fresh start where there are ten in a row: data are finite, so the belief
+    """A count of refusals, and a fresh start if there are ten in a row: data are finite, so the belief
     itself has run away. `rows` are those after which it began again, `streak` the refusals since a row was
     learned, and `seen` all rows; `notify` is given the sentence about it, by default as a warning.
     """
@@ -72,7 +72,7 @@ class Recovery:
         fresh: Callable[[], B],
         size: int,
     ) -> tuple[B, Outcomes, Info]:
-        """Learn `size` rows, with fresh starts where they are due: the belief, and outcomes and infos of the
+        """Learn `size` rows, with fresh starts if they are due: the belief, and outcomes and infos of the
         rows. `learn` takes a belief and the row to begin with. Results do not depend on the chunks.
         """
         start, parts, before = 0, [], self.seen
@@ -97,7 +97,7 @@ class Recovery:
 
     @property
     def sentence(self) -> str:
-        """What was done, and what would help; nothing where nothing was done."""
+        """What was done, and what would help; nothing if nothing was done."""
         if not self.rows:
             return ""
         named = ", ".join(f"{row:,}" for row in self.rows[:SHOWN])

@@ -19,7 +19,7 @@ __all__ = ["restore"]
 def restore(
     saved: SavedTable | SavedImages, arrays: Mapping[str, np.ndarray]
 ) -> TableEncoding | ImageEncoding:
-    """The encoding that `to_dict` and `arrays` described; a FormatError where another version wrote it."""
+    """The encoding that `to_dict` and `arrays` described; a FormatError if another version wrote it."""
     if saved["kind"] == "series":
         return SeriesEncoding.restored(saved, arrays)
     if saved["kind"] == "table":

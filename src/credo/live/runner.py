@@ -81,7 +81,7 @@ class Early:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
-        """Restore what `arrays` gave: nothing where no row waits."""
+        """Restore what `arrays` gave: nothing if no row waits."""
         early = Early()
         if len(arrays.get("y", ())):
             y = np.array(arrays["y"], float)
@@ -102,10 +102,10 @@ class Early:
 class Runner:
     """A learner, its belief, and what rows need before they get there.
 
-    Targets are standardised by those before. The first `WARMUP`, or more where they are all the same, pass
+    Targets are standardised by those before. The first `WARMUP`, or more if they are all the same, pass
     with the weight 0, and wait until the units are known. Results do not depend on how rows are grouped.
     `settings` are None for a `learner` and `prior` built elsewhere; `first` is how many classes, and `origin`
-    which inputs the first rows showed, 0 or None where no more may come.
+    which inputs the first rows showed, 0 or None if no more may come.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Runner:
         raise NotImplementedError
 
     def _make_room(self, classes: int) -> None:
-        """Make room for so many classes, where there are fewer: a new class begins at the prior."""
+        """Make room for so many classes, if there are fewer: a new class begins at the prior."""
         before = self.classes
         if classes <= before or self.settings is None:
             return
@@ -312,7 +312,7 @@ class Runner:
 
 
 def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
-    """Rows of numbers as they are learned: clipped, and with less weight where they are far off."""
+    """Rows of numbers as they are learned: clipped, and with less weight if they are far off."""
     exact = standardise(rows.y, scaling)
     trusted = trust(exact)
     share = trusted if rows.weights is None else (rows.weights * trusted).astype(np.float32)

@@ -92,7 +92,7 @@ def beside_baseline(
     log_prob: np.ndarray | None = None,
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
     """Scores in own units, and the baseline's log probability and squared error (n,) after `count` rows; with
-    the `own_log_prob` of targets that are standardised, where it is not that of the scores.
+    the `own_log_prob` of targets that are standardised, if it is not that of the scores.
     """
     y, location, scale = scores.y, scaling.location, scaling.scale
     if kind.standardised:

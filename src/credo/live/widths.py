@@ -43,7 +43,7 @@ class Widths:
         return Widths(np.zeros(horizon), np.zeros(horizon))
 
     def add(self, errors: np.ndarray) -> Widths:
-        """Take in the errors z (H,) of a forecast, NaN where nothing was observed."""
+        """Take in the errors z (H,) of a forecast, NaN if nothing was observed."""
         before = self._of(len(errors))
         known = np.isfinite(errors)
         squares = np.minimum(np.where(known, errors, 0.0) ** 2, FARTHEST**2)
@@ -56,7 +56,7 @@ class Widths:
         return np.asarray(np.sqrt((PRIOR + sums[0]) / (PRIOR + sums[1])))
 
     def _of(self, horizon: int) -> Widths:
-        """The sums of so many steps, of which later ones begin anew."""
+        """The sums of so many steps, of which later ones begin again."""
         more = max(0, horizon - len(self.squares))
         return Widths(*(np.pad(part[:horizon], (0, more)) for part in (self.squares, self.counts)))
 

@@ -40,7 +40,7 @@ def count_bins(probability: np.ndarray, correct: np.ndarray, bins: int = BINS) -
 
 
 def ece_of(table: np.ndarray) -> float:
-    """The expected calibration error of a table of bins, or NaN where there are no rows.
+    """The expected calibration error of a table of bins, or NaN if there are no rows.
 
         sum_b (n_b / N) |accuracy_b - confidence_b|
 
@@ -74,7 +74,7 @@ def central(pit: np.ndarray) -> np.ndarray:
     """The probability of the smallest central interval that holds y: |2 P(Y <= y) - 1|.
 
     Arguments:
-        pit: P(Y <= y), of any shape. Where it is NaN because nothing was forecast, the result is 1.
+        pit: P(Y <= y), of any shape. If it is NaN because nothing was forecast, the result is 1.
 
     Example:
         >>> central(np.array([0.5, 0.95])).round(3).tolist()
@@ -84,7 +84,7 @@ def central(pit: np.ndarray) -> np.ndarray:
 
 
 def coverage_of(table: np.ndarray, level: float = 0.9) -> float:
-    """The share of rows inside the central interval of a given probability, or NaN where there are no rows.
+    """The share of rows inside the central interval of a given probability, or NaN if there are no rows.
 
     Arguments:
         table: (bins, 3), see `count_bins`; the probability is that of `central`.

@@ -37,9 +37,9 @@ class ClassScores(NamedTuple):
             ranking by chance has the share of the class.
         log_loss: the mean of -log p_c over the rows of the class, in nats (C,).
         ece: the expected calibration error of p_c over all rows, with 15 bins (C,).
-        auc_error: the most by which `auc` can differ from its exact value (C,); 0 where all rows were kept.
+        auc_error: the most by which `auc` can differ from its exact value (C,); 0 if all rows were kept.
 
-    All but `rows` are NaN where there are no rows that they need.
+    All but `rows` are NaN if there are no rows that they need.
 
     Example:
         >>> table = ClassTable(2)
@@ -56,7 +56,7 @@ class ClassScores(NamedTuple):
     auc_error: np.ndarray
 
     def mean(self, name: str) -> float:
-        """The mean of a metric over the classes for which it exists; NaN where there are none."""
+        """The mean of a metric over the classes for which it exists; NaN if there are none."""
         values = getattr(self, name)
         there = values[~np.isnan(values)]
         return float(there.mean()) if there.size else float("nan")
@@ -109,7 +109,7 @@ class ClassTable:
         Arguments:
             probs: class probabilities (n, C).
             y: class numbers (n,).
-            log_prob: log p_y of each row (n,), where it is known to more digits than its probability.
+            log_prob: log p_y of each row (n,), if it is known to more digits than its probability.
         """
         classes = len(self.losses)
         label = np.asarray(y).astype(int)

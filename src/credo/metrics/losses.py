@@ -36,7 +36,7 @@ def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -
         dtype: the precision of the distances of a regression; by default that of the forecasts.
 
     Returns:
-        The losses (N,), or (N, C) for a regression with C outputs; NaN where an output was not observed.
+        The losses (N,), or (N, C) for a regression with C outputs; NaN if an output was not observed.
 
     Raises:
         CredoError: the metric is unknown, or the scores lack what it needs.

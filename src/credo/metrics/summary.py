@@ -138,7 +138,7 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
             as `nlpd_<method>`.
 
     Returns:
-        Numbers by name; NaN where there are no rows.
+        Numbers by name; NaN if there are no rows.
 
     Raises:
         CredoError: a metric is unknown, does not apply to this task, or needs something that the likelihood

@@ -55,7 +55,7 @@ def is_affine(function: Callable[[PyTree], Array], params: PyTree) -> bool:
 
 
 def _moving(jaxpr: Jaxpr, inputs: list[bool]) -> list[bool] | None:
-    """Which outputs depend on the inputs that do, each in an affine way; None where one may not be affine."""
+    """Which outputs depend on the inputs that do, each in an affine way; None if one may not be affine."""
     moving = {variable for variable, moves in zip(jaxpr.invars, inputs, strict=True) if moves}
     for equation in jaxpr.eqns:
         operands = [not isinstance(atom, Literal) and atom in moving for atom in equation.invars]
@@ -69,7 +69,7 @@ def _moving(jaxpr: Jaxpr, inputs: list[bool]) -> list[bool] | None:
 
 
 def _step(equation: JaxprEqn, operands: list[bool]) -> list[bool] | None:
-    """Which results of one operation depend on the parameters; None where one may not be affine."""
+    """Which results of one operation depend on the parameters; None if one may not be affine."""
     name, inner = equation.primitive.name, equation.params.get("jaxpr")
     if name in ("jit", "pjit") and isinstance(inner, ClosedJaxpr):
         return _moving(inner.jaxpr, operands)

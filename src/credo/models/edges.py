@@ -76,8 +76,8 @@ class OrientedEdges:
     It is one convolution with fixed filters, a non-linearity, pooling and a normalisation, with nothing to
     learn. A small shift, another contrast or another stroke change h little, so a *linear* network of it
     learns from few images. Source: Dalal and Triggs 2005, histograms of oriented gradients. After one pass of
-    `credo.bong` over 2,000 digits, a linear network has an error of .05 and an NLPD of .17 by edges, and of
-    .14 and .47 by pixels.
+    `credo.bong` over 2,000 digits, a linear network has an error of 0.05 and an NLPD of 0.17 by edges, and of
+    0.14 and 0.47 by pixels.
 
     Attributes:
         network: a network for vectors, such as `Linear` or `MLP`.

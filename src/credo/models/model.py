@@ -97,7 +97,7 @@ class Picked:
 
     @property
     def start(self) -> PyTree:
-        """The parameters that the network starts from, where it has any of its own."""
+        """The parameters that the network starts from, if it has any of its own."""
         return getattr(self.network, "start", None)
 
     def __call__(self, params: PyTree, x: tuple[PyTree, Array]) -> Array:

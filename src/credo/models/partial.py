@@ -117,7 +117,7 @@ def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
 
     Arguments:
         model, params: as in `freeze`.
-        layer: the path of the layer; None takes the last entry of `params`, where that is a list or tuple of
+        layer: the path of the layer; None takes the last entry of `params`, if that is a list or tuple of
             layers (credo's networks).
 
     Raises:

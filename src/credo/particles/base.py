@@ -209,7 +209,7 @@ class ParticleLearner(OutputLearner[Particles]):
     def log_likelihood(
         self, values: Array, unravel: Unravel, x: PyTree, y: PyTree, weight: ArrayLike = 1.0
     ) -> Array:
-        """weight log p(y | z, x) of every particle (N,); -inf where it cannot be evaluated.
+        """weight log p(y | z, x) of every particle (N,); -inf if it cannot be evaluated.
 
         Arguments:
             values: particles (N, P).

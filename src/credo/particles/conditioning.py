@@ -6,7 +6,7 @@ V = A A' its Fisher information. Then p(u | y) = N(mu, inv(I + B'B)) with B = A'
 
     mu = L'J' inv(I + V J L L'J') (e + V J L u_k) = inv(I + B'B) g,   g = L'J' (e + V J L u_k).
 
-All of it is exact where the model is affine and the noise normal. No noise is inverted, and L may be
+All of it is exact if the model is affine and the noise normal. No noise is inverted, and L may be
 singular.
 """
 
@@ -58,7 +58,7 @@ class Evidence:
 
 @record
 class Conditioned:
-    """The law of u given the observation, N(mu, inv(I + B'B)), under the linearised model.
+    """The distribution of u given the observation, N(mu, inv(I + B'B)), under the linearised model.
 
     `mean` is mu (P,), or where a smaller step was taken from the prior mean; `rows` are B (m, P), and `slope`
     is the gradient of the quadratic at u = 0 (P,).
@@ -91,7 +91,7 @@ class Conditioned:
         return narrow(u, rows, rows, rows @ rows.T)
 
     def log_ratio(self, u: Array) -> Array:
-        """The log ratio of the prior N(0, I) of u to this law, at u (P,)."""
+        """The log ratio of the prior N(0, I) of u to this distribution, at u (P,)."""
         gap = u - self.mean
         bent = self.rows @ gap
         return 0.5 * (gap @ gap + bent @ bent - u @ u - self._volume())
@@ -104,10 +104,10 @@ class Conditioned:
 
 
 def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, straight: bool) -> Conditioned:
-    """Condition the prior N(centre, L L') of one particle: the law of u in z = centre + L u.
+    """Condition the prior N(centre, L L') of one particle: the distribution of u in z = centre + L u.
 
     The root L may be singular. The model is linearised `iterations` times, each time at the latest mean
-    (Gauss-Newton's method). Where it is not `straight` (affine, with a quadratic log-likelihood), a whole
+    (Gauss-Newton's method). If it is not `straight` (affine, with a quadratic log-likelihood), a whole
     step to the next mean may lead far from both prior and observation: of the shares 1, 1/2, 1/4, 1/8 and 0
     of it, that with the highest posterior density is taken. Cost of an iteration: a Jacobian, C P^2 and C^3,
     and where it is not straight five evaluations of the model.

@@ -1,4 +1,4 @@
-"""Densities of a weighted set of particles: a kernel density estimate, and the normal law of its moments.
+"""Densities of a weighted set of particles: a kernel density estimate, and the normal with its moments.
 
 With weights w_i that sum to one, n = 1 / sum w_i^2 is the effective number of particles. Equal weights give
 n = N, and then every formula is the textbook's.
@@ -37,7 +37,7 @@ def moments(values: Array, log_weights: Array | None = None) -> tuple[Array, Arr
     """The mean (P,) and the unbiased covariance (P, P) of a weighted set, by default of equal weights.
 
     The covariance is sum w_i (x_i - m)(x_i - m)' / (1 - sum w_i^2), which for equal weights divides by N - 1,
-    and is 0 where one particle has all the weight.
+    and is 0 if one particle has all the weight.
     """
     mean, deviations, share, rest = _deviations(values, log_weights)
     return mean, symmetric((deviations * share[:, None]).T @ deviations) / rest
@@ -54,7 +54,7 @@ def bandwidths(values: Array, log_weights: Array | None = None) -> Array:
 
     Arguments:
         values: the particles (N, P).
-        log_weights: their log weights (N,), which sum to one; None where they are equal.
+        log_weights: their log weights (N,), which sum to one; None if they are equal.
 
     Returns:
         The bandwidths (P,), which are above 0.
@@ -82,7 +82,7 @@ def log_kde(points: Array, values: Array, log_weights: Array | None, bandwidth: 
     Arguments:
         points: where to evaluate it (M, P).
         values: the particles (N, P), at which the kernels stand.
-        log_weights: their log weights (N,), which sum to one; None where they are equal.
+        log_weights: their log weights (N,), which sum to one; None if they are equal.
         bandwidth: the standard deviation h of the kernels, a number or one a coordinate (P,).
 
     Returns:
@@ -111,15 +111,15 @@ def log_kde(points: Array, values: Array, log_weights: Array | None, bandwidth: 
 
 
 def log_gaussian(points: Array, values: Array, log_weights: Array | None = None) -> Array:
-    """The log density of the normal law with the mean and covariance of a weighted set.
+    """The log density of the normal distribution with the mean and covariance of a weighted set.
 
-    Where the particles do not span the space (N <= P, or all are equal), the law is degenerate; the log
-    density is then that of the closest law that is not, and finite.
+    If the particles do not span the space (N <= P, or all are equal), the distribution is degenerate; the log
+    density is then that of the closest distribution that is not, and finite.
 
     Arguments:
         points: where to evaluate it (M, P).
         values: the particles (N, P).
-        log_weights: their log weights (N,), which sum to one; None where they are equal.
+        log_weights: their log weights (N,), which sum to one; None if they are equal.
 
     Returns:
         The log densities (M,). Cost (M + N) P^2 + P^3.
@@ -165,7 +165,7 @@ def grain(values: Array) -> Array:
 
 
 def _deviations(values: Array, log_weights: Array | None) -> tuple[Array, Array, Array, Array]:
-    """The mean (P,), deviations from it (N, P), weights w (N,), and 1 - sum w^2, or 1 where that is 0."""
+    """The mean (P,), deviations from it (N, P), weights w (N,), and 1 - sum w^2, or 1 if that is 0."""
     share = jnp.exp(_log_weights(values, log_weights))
     mean = share @ values
     rest = 1.0 - share @ share

@@ -65,7 +65,7 @@ def journey(
 ) -> tuple[Array, Array, Array]:
     """Flow from prior to posterior: `at` and `u` (n, k) afterwards, and the log determinant of the map of u.
 
-    The model is linearised anew before each step, at the point `at` (k,), which flows along: the map depends
+    The model is linearised again before each step, at the point `at` (k,), which flows along: the map depends
     on it and not on `u`. The prior is that of z = centre + L u.
     """
     levels = jnp.asarray(grid, centre.dtype)
@@ -100,8 +100,8 @@ class DaumHuang(MomentLearner):
         CredoError: there are fewer than 2 particles or 1 step.
 
     Unless `weighted`, approximate where the model is not affine: on a bimodal model the ranks of simulated
-    truths were .25 from uniform (EDH) and .27 (LEDH), and .02 with weights; with heavy-tailed noise they were
-    .07 (LEDH, p = .001).
+    truths were 0.25 from uniform (EDH) and 0.27 (LEDH), and 0.02 with weights; with heavy-tailed noise they
+    were 0.07 (LEDH, p = 0.001).
 
     Cost of a step of the flow: a Jacobian and C^3, for each particle where `local`; and N C P. For an affine
     model with normal noise both are a Kalman update of the predicted moments.

@@ -88,7 +88,7 @@ def weigh(
 
 
 def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
-    """The law N(c, L L') of a particle, given the one before the latest move (P,); L is 0 at the prior."""
+    """The N(c, L L') of a particle, given the one before the latest move (P,); L is 0 at the prior."""
     assert belief.step is not None
     dynamics = learner.dynamics
     if not dynamics.gaussian:
@@ -116,10 +116,10 @@ class Guided(Proposal):
     """Propose from p(z_t | z_{t-1}, y_t) with the model linearised: an extended Kalman filter a particle.
 
     With p(z_t | z_{t-1}) = N(c, L L') and the Fisher information of the likelihood at c, every particle is
-    drawn from its own normal law, and weighed by W p(y | z) p(z | z_{t-1}) / q(z) (Doucet, Godsill & Andrieu
-    2000, section II.D). The weights correct the linearisation, so any likelihood can be used. The dynamics
-    must have normal noise that is known (`Transition.additive`, `RandomWalk`, ...); where they have none, the
-    proposal is the bootstrap's.
+    drawn from its own normal distribution, and weighed by W p(y | z) p(z | z_{t-1}) / q(z) (Doucet, Godsill &
+    Andrieu 2000, section II.D). The weights correct the linearisation, so any likelihood can be used. The
+    dynamics must have normal noise that is known (`Transition.additive`, `RandomWalk`, ...); if they have
+    none, the proposal is the bootstrap's.
 
     Arguments:
         iterations: how often the model is linearised for a particle, each time at the latest mean. Steps that

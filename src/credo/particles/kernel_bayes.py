@@ -42,7 +42,7 @@ def median_distance(values: Array) -> Array:
         values: the points (N, P), N at least 2.
 
     Returns:
-        The median over the pairs of different points, a scalar; 0 where most points are equal. Past 90 points
+        The median over the pairs of different points, a scalar; 0 if most points are equal. Past 90 points
         it looks at the pairs of every k-th point with all others, some 8,000 pairs.
 
     Example:
@@ -130,7 +130,7 @@ def kernel_bayes_weights(
         column: k_y, the kernel of the observation with the training points y_i, (n,).
         prior_ridge: eps, above 0.
         ridge: delta, above 0.
-        power: what multiplies the log-likelihood. Where it is not 1, the positive parts of w / mu stand for
+        power: what multiplies the log-likelihood. If it is not 1, the positive parts of w / mu stand for
             the likelihood and are raised to it.
 
     Returns:
@@ -231,8 +231,8 @@ class KernelBayes(KernelLearner):
     different weights above 0, since the rule takes in an observation as a whole.
 
     Cost of a step: N model evaluations, a complex N x N system (N^3), and N^2 P. Approximate: with 100
-    particles the ranks of 500 simulated truths were .05 from uniform on a linear world (p = .10), and .09 on
-    a bimodal one and with heavy-tailed noise.
+    particles the ranks of 500 simulated truths were 0.05 from uniform on a linear world (p = 0.10), and 0.09
+    on a bimodal one and with heavy-tailed noise.
 
     Example:
         >>> import credo, jax.numpy as jnp

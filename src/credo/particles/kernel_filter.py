@@ -49,8 +49,8 @@ class KernelFilter(KernelLearner):
     different weights above 0.
 
     Cost of a step: a complex n x n system (n^3), and (N + n)^2 P. Approximate: states outside of the examples
-    cannot be reached. With 100 particles and 500 examples the ranks of 500 simulated truths were .04 from
-    uniform on a linear world (p = .13), .07 on a bimodal one (p < .001), and .08 with heavy-tailed noise.
+    cannot be reached. With 100 particles and 500 examples the ranks of 500 simulated truths were 0.04 from
+    uniform on a linear world (p = 0.13), 0.07 on a bimodal one (p < 0.001), and 0.08 with heavy-tailed noise.
 
     Example:
         >>> import credo, jax.numpy as jnp

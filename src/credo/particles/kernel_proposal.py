@@ -38,8 +38,8 @@ class KernelProposal(Proposal):
 
     Cost of a step: 2 N evaluations of the model, N P^2 and P^3. Approximate: the particles are smoothed in
     every step, which is exact for a normal set, and for any other as N grows and a goes to 1. With 200
-    particles on a bimodal model, the ranks of simulated truths were .04 from uniform (Liu-West), which 500
-    draws do not tell from 0 (p = .059); of moving states with heavy-tailed noise they were .06 (p = .004).
+    particles on a bimodal model, the ranks of simulated truths were 0.04 from uniform (Liu-West), which 500
+    draws do not tell from 0 (p = 0.059); of moving states with heavy-tailed noise they were 0.06 (p = 0.004).
 
     Example:
         >>> KernelProposal(0.98).shrinkage
@@ -98,11 +98,11 @@ def one_pass_smc(
 ) -> ParticleFilter:
     """One-pass sequential Monte Carlo (Balakrishnan & Madigan 2006).
 
-    Particles are weighed by the likelihood. Where the effective sample size falls below a share of N, they
-    are resampled (multinomial), and all are drawn anew from the kernel estimate of the resampled set, with
+    Particles are weighed by the likelihood. If the effective sample size falls below a share of N, they
+    are resampled (multinomial), and all are drawn again from the kernel estimate of the resampled set, with
     Silverman's bandwidth for each coordinate. It needs no past data, and fits parameters that stand still;
     but every redraw adds the square of the bandwidth to the variances: with 200 particles, four observations
-    and two modes, the ranks of simulated truths were .05 from uniform (p < .001).
+    and two modes, the ranks of simulated truths were 0.05 from uniform (p < 0.001).
 
     Arguments:
         model: a `Model`, of which only `log_prob` is needed.

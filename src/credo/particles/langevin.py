@@ -35,8 +35,8 @@ class Langevin(ParticleLearner):
       with the mean and covariance of the chains before the observation. Steps are taken in coordinates in
       which the target is about N(., I): by Stein's identity, the chains' covariance of gradients and values
       says how much precision the observation adds. The noise of neighbouring steps is averaged (Leimkuhler &
-      Matthews 2013), so the stationary law of a normal target is exact for any step, and it has no sample
-      correlation with the chains. So neither bias nor noise adds up along the stream.
+      Matthews 2013), so the stationary distribution of a normal target is exact for any step, and it has no
+      sample correlation with the chains. So neither bias nor noise adds up along the stream.
 
     Arguments:
         model: a `Model` with a differentiable log-likelihood; `joint(model)` for mini-batches.
@@ -52,7 +52,7 @@ class Langevin(ParticleLearner):
 
     Cost of a step of the chains: N gradients, and without `total` N P^2 + P^3 for an observation. Without
     `total`, approximate for posteriors that are not normal: the past is kept by two moments. On a model with
-    two modes half of the updates were refused, and the ranks of the other truths were .09 from uniform.
+    two modes half of the updates were refused, and the ranks of the other truths were 0.09 from uniform.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -127,7 +127,7 @@ class Langevin(ParticleLearner):
         return walked
 
     def _recursive(self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array) -> Array:
-        """Steps towards the belief before, as a normal law, times the likelihood."""
+        """Steps towards the belief before, as a normal distribution, times the likelihood."""
         like = belief.values
         mean, cov = moments(like, belief.log_weights)
         root = sound_root(cov, grain(like))

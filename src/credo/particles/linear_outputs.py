@@ -90,7 +90,7 @@ class LinearOutputs:
         return linear if self.rest is None else linear + self.rest
 
     def condition(self, evidence: Evidence, iterations: int = 1) -> Conditioned:
-        """The law of u given an observation, with the likelihood made quadratic at the latest mean."""
+        """The distribution of u given an observation, the likelihood made quadratic at the latest mean."""
 
         def at_point(at: Array) -> Conditioned:
             local = evidence.local_at(self.eta + self.rows @ at, self.rows)
@@ -145,7 +145,7 @@ class MomentLearner(ParticleLearner):
     """The base of learners that linearise the model once for the whole set.
 
     Forecasts are "linearized" unless they are asked for otherwise, and the log evidence is that of the
-    linearised model: exact where the belief is normal and the model affine with normal noise.
+    linearised model: exact if the belief is normal and the model affine with normal noise.
     """
 
     @property
@@ -189,7 +189,7 @@ class GaussianMap(MomentLearner):
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.
         particles: the number N, at least 2; more than P, or the map acts in the span of the particles only.
-        dynamics: how a particle moves. Where its noise is normal and known, the predicted moments take it as
+        dynamics: how a particle moves. If its noise is normal and known, the predicted moments take it as
             it is; otherwise they are those of the moved particles.
         iterations: how often a likelihood that is not normal is made quadratic, each time at the latest mean.
 
@@ -198,7 +198,7 @@ class GaussianMap(MomentLearner):
 
     Cost of a step: N P^2, P^3 and C^3, and a Jacobian or N evaluations of the model. Exact for
     linear-Gaussian models; for others it keeps a normal approximation. On a bimodal model the ranks of
-    simulated truths were .02 from uniform (p = .94), which says nothing of how wide it is.
+    simulated truths were 0.02 from uniform (p = 0.94), which says nothing of how wide it is.
 
     Example:
         >>> import credo, jax.numpy as jnp

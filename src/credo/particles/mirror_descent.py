@@ -66,7 +66,7 @@ class MirrorDescent(ParticleLearner):
 
     Cost of a step of mirror descent: N model evaluations and N^2 P. Approximate: the error of the density
     falls as N^(-4 / (P + 4)), so use it for few parameters. On a model with two modes the ranks of simulated
-    truths were .07 from uniform, on linear ones .02.
+    truths were 0.07 from uniform, on linear ones 0.02.
 
     Example:
         >>> import credo, jax.numpy as jnp

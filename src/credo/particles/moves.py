@@ -52,7 +52,7 @@ class Move(ABC):
 
 @record
 class KernelDraw(Move):
-    """Draw every particle anew from the kernel estimate of the resampled set, with Silverman's bandwidths.
+    """Draw every particle again from the kernel estimate of the resampled set, with Silverman's bandwidths.
 
     Every draw adds the square of the bandwidth to the variance of the set. Source: the one-pass filter of
     Balakrishnan & Madigan 2006 (Bayesian Analysis 1(2)), with a kernel in place of their shrinkage.

@@ -135,7 +135,7 @@ def svi(
 
     Cost of an iteration: `samples` gradients. Exact in expectation for linear-Gaussian models whose
     posterior is diagonal; on a model with two modes, of which it finds one, the ranks of simulated truths
-    were .21 from uniform, and .16 where two coordinates are seen by their sum with heavy-tailed noise.
+    were 0.21 from uniform, and 0.16 where two coordinates are seen by their sum with heavy-tailed noise.
 
     Example:
         >>> import credo

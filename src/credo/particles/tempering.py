@@ -107,7 +107,7 @@ class TemperedFilter(ParticleLearner):
     The target at temperature l is p(z) p(y | z)^l, where p is the smoothed predicted set (which keeps its
     mean and covariance; see `credo.particles.density`). The next temperature is that at which the effective
     sample size is a share of N, found by bisection (Jasra et al. 2011). Then the particles are weighed,
-    resampled, and moved. Where a whole observation leaves that many particles, it is one importance step as
+    resampled, and moved. If a whole observation leaves that many particles, it is one importance step as
     in a bootstrap filter, and nothing moves.
 
     Arguments:

@@ -95,7 +95,7 @@ class FokkerPlanckLearner(TransportLearner):
         particles: the number N, at least 2.
         dynamics: how a particle moves between observations.
         steps: how many steps the flow takes.
-        step_size: the length of a step; in these coordinates a flow towards a normal law has rate 1.
+        step_size: the length of a step; in these coordinates a flow towards a normal distribution has rate 1.
         start: "prior", where particles start as predicted; "map", moved by the affine Gaussian map.
 
     Raises:
@@ -103,7 +103,7 @@ class FokkerPlanckLearner(TransportLearner):
 
     Cost of a step of the flow: N gradients and N^2 P. Approximate: the kernels blur what is finer than they
     are, such as the gap between two modes: on a model with two modes it refused two of three simulated
-    truths, and on linear ones the ranks of the truths were .02 from uniform.
+    truths, and on linear ones the ranks of the truths were 0.02 from uniform.
 
     Example:
         >>> import credo
@@ -190,8 +190,8 @@ class SteinLearner(TransportLearner):
         CredoError: one of the settings is not allowed.
 
     Cost of a step of the flow: N gradients and N^2 P. Approximate: the fixed points have too small variances,
-    the more so the more parameters there are. With 100 particles the ranks of 500 simulated truths were .03
-    from uniform on a linear model (p = .73), .06 on one with two modes and .07 with heavy-tailed noise.
+    the more so the more parameters there are. With 100 particles the ranks of 500 simulated truths were 0.03
+    from uniform on a linear model (p = 0.73), 0.06 on one with two modes and 0.07 with heavy-tailed noise.
 
     Example:
         >>> import credo

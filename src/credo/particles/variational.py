@@ -69,8 +69,8 @@ class NonparametricVariational(ParticleLearner):
     Approximate: components are round, so a posterior that is narrow in one direction narrows them in all.
     Without `total` every update adds the error of the bound to the belief, so take rows in batches: of 100
     observations of a mean in two dimensions, K = 8 kept the standard deviation to 12% in batches of 10, and
-    doubled it row by row. On a model with two modes the ranks of simulated truths were .04 from uniform
-    (p = .010).
+    doubled it row by row. On a model with two modes the ranks of simulated truths were 0.04 from uniform
+    (p = 0.010).
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -144,7 +144,7 @@ def count_rows(axes: Axes) -> None:
 
 
 def shortened(name: str, length: int) -> str:
-    """A name that fits into a figure: where it is longer, its middle is left out.
+    """A name that fits into a figure: if it is longer, its middle is left out.
 
     Arguments:
         name: the name.

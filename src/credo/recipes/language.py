@@ -19,7 +19,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def choose(setting: str, text: str, name: str, allowed: Sequence[Name], forms: str) -> Name:
-    """The name in the text of a setting; a CredoError shows the `forms` where it is none of those allowed."""
+    """The name in the text of a setting; a CredoError shows the `forms` if it is none of those allowed."""
     for choice in allowed:
         if choice == name:
             return choice

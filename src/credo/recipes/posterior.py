@@ -25,8 +25,8 @@ class Posterior:
 
     Arguments:
         kind: "full" (P^2 numbers), "diagonal" (P), "low-rank" (P (R + 1)) or "particles" (P N).
-        rank: the rank R of a low-rank posterior; 10 where it is left out.
-        particles: the number N of particles; 1000 where it is left out.
+        rank: the rank R of a low-rank posterior; 10 if it is left out.
+        particles: the number N of particles; 1000 if it is left out.
 
     Raises:
         CredoError: the rank or the number is not a whole number that is allowed, or the family has none.

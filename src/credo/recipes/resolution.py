@@ -261,7 +261,7 @@ def _require_wrapping(drift: Drift, method: MethodName) -> None:
 
 
 def input_clip(settings: Settings) -> float:
-    """The largest size of a standardised number that a learner is given; members of a bank clip it anew."""
+    """The largest size of a standardised number that a learner is given; members of a bank clip it again."""
     wide = settings.model.banked and not RECIPES[settings.task].noiseless
     return defaults.BANK_CLIP if wide else defaults.CLIP
 

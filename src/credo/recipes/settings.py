@@ -261,7 +261,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def one_of(saved: Mapping[str, object], name: str, allowed: Iterable[Name]) -> Name:
-    """A saved name, one of those allowed; a FormatError where another version wrote it."""
+    """A saved name, one of those allowed; a FormatError if another version wrote it."""
     for choice in allowed:
         if choice == saved[name]:
             return choice

@@ -4,7 +4,7 @@ The driver reads the source, encodes rows, standardises them by all rows before 
 learners of the keys), and cuts them into batches, whose keys go to shards by a fixed hash. A shard is a
 `Keyed` with the line up to which it has learned: rows up to there are passed over, so a batch may come twice.
 The driver keeps the batches since the latest checkpoint of all shards, and sends them again to a worker that
-begins anew; after its own death it reads the source again from there. Each start of a shard takes a
+begins again; after its own death it reads the source again from there. Each start of a shard takes a
 generation by exclusive create, and an older one may not save.
 """
 

@@ -26,7 +26,7 @@ class Batch:
         location, scale: the mean and spread of the targets before each row (n,), 0 and 1 where `y` is in its
             own units.
         known: whether the units were known (n,), so that forecasts are scored.
-        times: the times of the rows (n,); None where each row is one step.
+        times: the times of the rows (n,); None if each row is one step.
     """
 
     before: int

@@ -229,7 +229,7 @@ class Feed:
 
 
 def _clock(cells: Cells, dates: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,), NaN where there is none, and which cells hold something else (n,)."""
+    """Times (n,), NaN if there is none, and which cells hold something else (n,)."""
     if dates:
         seconds, _, wrong = to_times(cells)
         return seconds / _DAY, wrong

@@ -115,7 +115,7 @@ class _Run:
         self.shards = _shards(_plan(folder, options, feed, settings), options)
 
     def learn(self, rows: Iterator[Chunk | None]) -> None:
-        """Learn rows, with a checkpoint every now and then, where no more have come yet, and at the end."""
+        """Learn rows, with a checkpoint every now and then, if no more have come yet, and at the end."""
         since = 0
         for batch in self.feed.batches(rows):
             if batch is not None:

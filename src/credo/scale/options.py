@@ -125,5 +125,5 @@ class KeyedResult:
 
 
 def state_of(folder: Path) -> archive.Archive:
-    """The file that says how far the run in a folder is; a DataError where there is none."""
+    """The file that says how far the run in a folder is; a DataError if there is none."""
     return archive.read(folder / STATE, MARK, FORMAT, "run of keyed learners")

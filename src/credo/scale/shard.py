@@ -76,7 +76,7 @@ class Shard:
 
     Arguments:
         plan: what all shards have in common.
-        number: its number. Its folder is read where there is a checkpoint.
+        number: its number. Its folder is read if there is a checkpoint.
     """
 
     def __init__(self, plan: Plan, number: int) -> None:

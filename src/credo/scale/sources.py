@@ -41,7 +41,7 @@ class Source(Protocol):
 
     def after(self, feed: Feed, folder: Path) -> Iterator[Chunk | None]:
         """The chunks after the rows that a feed has read, which must be as they were when the run in a folder
-        learned them; None where no more have come yet.
+        learned them; None if no more have come yet.
         """
         ...
 
@@ -159,14 +159,14 @@ class FolderSource:
         return self._first
 
     def _open(self, name: str) -> TableSource | None:
-        """A file, None where it has no rows."""
+        """A file, None if it has no rows."""
         try:
             return open_table(self.files.open(name), chunk_rows=self.chunk_rows, strict=self.strict)
         except NoRows:
             return None
 
     def _next(self, done: dict[str, int], folder: Path | None) -> tuple[str, int] | None:
-        """The name and the size of the next file after some; None where it has not come, or is not whole."""
+        """The name and the size of the next file after some; None if it has not come, or is not whole."""
         said = False
         while True:
             sizes = self.files.sizes()
@@ -199,7 +199,7 @@ class Files:
 
     Arguments:
         address: the folder, a path or an address.
-        system: the file system of fsspec where it is an address; None for a path.
+        system: the file system of fsspec if it is an address; None for a path.
     """
 
     def __init__(self, address: str, system: Any = None) -> None:

@@ -75,7 +75,7 @@ def write_lines(folder: Path, model: int, lines: Sequence[Line]) -> ArchiveRow:
 
 
 def read_lines_of(folder: Path, row: ArchiveRow) -> Iterator[Line]:
-    """The lines of a file; a `DataError` where it is gone or damaged."""
+    """The lines of a file; a `DataError` if it is gone or damaged."""
     path, which = folder / row.file, f"the lines {row.first:,} to {row.last:,} of the journal"
     try:
         data = path.read_bytes()

@@ -25,7 +25,7 @@ class ServiceError(CredoError):
 
     Arguments:
         message: the sentence of the service.
-        status: the status, or 0 where no answer came.
+        status: the status, or 0 if no answer came.
         field: the field that the sentence is about.
 
     Example:

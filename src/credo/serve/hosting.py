@@ -42,14 +42,14 @@ class Hosted:
         row: the model as the journal has it.
 
     Attributes:
-        stage, reason: where it is, and if it failed why.
+        stage, reason: where it is, and why it failed.
         model: what learns and answers, once there is one.
         columns: what rows must hold.
         lines: the number of the model whose lines it takes: its own, or that of the model it challenges.
         challenger: the model that learns the same lines beside it.
         seen, applied: the numbers of the last line that came, and of the last one that the model took.
         rows: how many rows to learn have come while it waits.
-        latest: the latest time of a row to learn in the journal, which the writer's thread keeps; None where
+        latest: the latest time of a row to learn in the journal, which the writer's thread keeps; None if
             there is none.
         saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
         learned, forecasts, decided: how many lines it took since the start, by what was asked.

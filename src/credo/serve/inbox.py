@@ -39,7 +39,7 @@ class Inbox(Generic[T]):
             self.turn.notify()
 
     def take(self, seconds: float | None, most: int | None = None) -> list[T] | None:
-        """What waits, at most so much unless the first thing is more; nothing where nothing came within so
+        """What waits, at most so much unless the first thing is more; nothing if nothing came within so
         many seconds, and None at the end.
         """
         with self.turn:

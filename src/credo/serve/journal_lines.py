@@ -60,7 +60,7 @@ def decode_line(kind: str, content: bytes) -> Any:
 
 
 def time_of(event: Event) -> float | None:
-    """The time of the row that is learned by a line, in seconds; None where none is, or it has none."""
+    """The time of the row that is learned by a line, in seconds; None if none is, or it has none."""
     row = event.content if event.kind == "learn" else event.row
     return getattr(row, "time", None)
 

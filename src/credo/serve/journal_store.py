@@ -149,7 +149,7 @@ class Store:
         ]
 
     def spec(self, number: int) -> bytes | None:
-        """What a model is; None where it is gone."""
+        """What a model is; None if it is gone."""
         found = self._do("SELECT spec FROM models WHERE number = ?", (number,)).fetchone()
         spec: bytes | None = None if found is None else found[0]
         return spec
@@ -165,7 +165,7 @@ class Store:
         return files
 
     def append(self, model: int, id: str, kind: str, content: Content) -> Event | int:
-        """Write a line; where there is one with this id, of equal content, its number. A `Problem` where its
+        """Write a line; if there is one with this id, of equal content, its number. A `Problem` where its
         content is another one, or where what it is about is not there.
         """
         row, given = None, 0
@@ -234,7 +234,7 @@ class Store:
         self._db.executemany("UPDATE events SET answer = ? WHERE seq = ? AND answer IS NULL", answers)
 
     def answer(self, seq: int) -> bytes | None:
-        """The answer of a line; None where it is not written yet."""
+        """The answer of a line; None if it is not written yet."""
         found = self._do("SELECT answer FROM events WHERE seq = ?", (seq,)).fetchone()
         answer: bytes | None = None if found is None else found[0]
         return answer

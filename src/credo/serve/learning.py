@@ -41,7 +41,7 @@ class Ask(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A model that was built, why it cannot be, or None where it lacks rows."""
+    """A model that was built, why it cannot be, or None if it lacks rows."""
 
     hosted: Hosted
     model: Model | CredoError | None

@@ -169,7 +169,7 @@ class Service:
             self.learner.submit(items)
 
     def _after(self, changed: set[Hosted]) -> None:
-        """Save models where it is time to, in the learner's thread."""
+        """Save models if it is time to, in the learner's thread."""
         now = time.monotonic()
         for hosted in self.every():
             if hosted.stage != "ready" or not hosted.unsaved:

@@ -54,7 +54,7 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         task: "regression", "classification" or "count"; None infers it from the first rows.
         classes: all class labels; None lets new ones come.
         columns: what each column holds, "number", "truth", "category", "time" or "text", by its name.
-        first: from how many rows the columns are inferred where they are not named.
+        first: from how many rows the columns are inferred if they are not named.
         drop, categorical: columns to leave out, and columns that are categories whatever they hold.
         levels: the probabilities of the quantiles in forecasts of numbers.
         options: the options of `credo learn`: model, posterior, method, curvature, drift, prior_var,
@@ -82,11 +82,11 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
 
     @property
     def seconds(self) -> float | None:
-        """The seconds of the unit of time; None where rows have no times."""
+        """The seconds of the unit of time; None if rows have no times."""
         return None if self.time_unit is None else UNITS[self.time_unit]
 
     def schema(self) -> Schema | None:
-        """What the columns mean, where they are named; None where they are inferred."""
+        """What the columns mean, if they are named; None if they are inferred."""
         if self.columns is None:
             return None
         columns = tuple(

@@ -34,7 +34,7 @@ def base_path(folder: Path, digest: str) -> Path:
 
 
 def target_of(path: Path) -> str:
-    """The target of a saved session; a CredoError where it is none of a table."""
+    """The target of a saved session; a CredoError if it is none of a table."""
     session = Session.load(path, chunk=CHUNK)
     encoding = session.encoding
     if session.clock is not None:
@@ -272,7 +272,7 @@ def _forecasts(forecasts: Forecasts, levels: Sequence[float]) -> list[tuple[int,
 
 
 def _plain(value: float) -> float | None:
-    """A number as JSON has it: None where it is not finite."""
+    """A number as JSON has it: None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 

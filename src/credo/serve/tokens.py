@@ -20,7 +20,7 @@ class Tokens:
     """Who may do what.
 
     Arguments:
-        scopes: what each token allows, by its SHA-256 in hexadecimal digits; None where anybody may do all.
+        scopes: what each token allows, by its SHA-256 in hexadecimal digits; None if anybody may do all.
     """
 
     def __init__(self, scopes: Mapping[str, frozenset[str]] | None = None) -> None:

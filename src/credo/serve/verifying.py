@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 
 def verify(folder: Path) -> list[Verdict]:
-    """Verify every model of a service that does not run; a `DataError` where there is no journal."""
+    """Verify every model of a service that does not run; a `DataError` if there is no journal."""
     if not (folder / JOURNAL).is_file():
         raise DataError(f"{folder} holds no journal of a service.")
     set_up_jax()
@@ -47,7 +47,7 @@ def verify(folder: Path) -> list[Verdict]:
 
 
 def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
-    """The verdict on a model; None where it waits for its first rows."""
+    """The verdict on a model; None if it waits for its first rows."""
     hosted = Hosted(row)
     snapshots = list(restored(hosted, store, folder / SNAPSHOTS))
     notes, last = list(hosted.notes), store.last()

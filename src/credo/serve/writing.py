@@ -24,7 +24,7 @@ IDLE = 0.5
 
 
 class Task(Protocol):
-    """Something to write. `write` runs in a transaction, and changes nothing where it raises a `Problem`;
+    """Something to write. `write` runs in a transaction, and changes nothing if it raises a `Problem`;
     then either `written` is called, once that is on the disk, or `refused`.
     """
 

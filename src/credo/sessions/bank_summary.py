@@ -85,7 +85,7 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
 
 
 def summarize_bank(session: SessionState) -> BankSummary | None:
-    """What the bank of a session has learned about its members; None where it is no bank, or has no row."""
+    """What the bank of a session has learned about its members; None if it is no bank, or has no row."""
     tally, members = session.changes, session.members
     belief, learner = within(session.belief, Bank), within(session.learner, Experts)
     if tally is None or not tally.rows or belief is None or learner is None:

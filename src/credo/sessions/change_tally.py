@@ -134,7 +134,7 @@ class ChangeTally:
         self._merge()
 
     def _merge(self) -> None:
-        """Halve the number of blocks where there are too many."""
+        """Halve the number of blocks if there are too many."""
         while len(self.grid) > LONGEST:
             self._grow(len(self.grid) + len(self.grid) % 2)
             self.grid = self.grid[::2] + self.grid[1::2]
@@ -232,11 +232,11 @@ class ChangeTally:
 
         Arguments:
             drift: the drift of the tally.
-            arrays: the saved arrays by name; empty where nothing was saved.
+            arrays: the saved arrays by name; empty if nothing was saved.
             members: what the members of a bank are called.
 
         Returns:
-            The tally, or None where the drift reports no changes.
+            The tally, or None if the drift reports no changes.
         """
         tally = ChangeTally.of(drift, members)
         if tally is None or not arrays:

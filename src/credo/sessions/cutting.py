@@ -14,7 +14,7 @@ __all__ = ["after_line", "at_most", "last_line"]
 
 
 def last_line(rows: Chunk | Images) -> int:
-    """The place of the last row of a chunk, good or bad; 0 where there is none."""
+    """The place of the last row of a chunk, good or bad; 0 if there is none."""
     bad = [row.line for row in rows.bad] if isinstance(rows, Chunk) else []
     return max([*bad, *rows.lines[-1:].tolist()], default=0)
 

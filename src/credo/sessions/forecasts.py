@@ -34,7 +34,7 @@ class Forecasts(NamedTuple):
         probs: class probabilities (n, C).
         mean: the predictive means (n,).
         sd: the predictive standard deviations (n,).
-        quantiles: the quantiles (n, levels), or None where no levels were asked for.
+        quantiles: the quantiles (n, levels), or None if no levels were asked for.
         targets: what was observed (n,), class numbers or numbers, where the rows were learned from.
         nlpd: their scores, -log p(target) (n,); NaN for the first numbers, whose units are not known yet.
 
@@ -67,7 +67,7 @@ def forecast_blocks(
     levels: Sequence[float],
     clock: float | None = None,
 ) -> Forecasts:
-    """Forecast encoded rows, with class labels or, for numbers, the moments of the targets so far (None where
+    """Forecast encoded rows, with class labels or, for numbers, the moments of the targets so far (None if
     these are not standardised) and the probabilities of quantiles. Rows with times are forecast for then, by
     a belief of the time `clock`.
     """

@@ -75,7 +75,7 @@ class Spreads:
         return whole.latest(int(self.steps[-1]) + 1)
 
     def sd(self, steps: np.ndarray) -> np.ndarray:
-        """The root mean squared gaps at some of the distances, NaN where there was none."""
+        """The root mean squared gaps at some of the distances, NaN if there was none."""
         places = np.searchsorted(self.steps, steps)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.sqrt(self.total[places] / self.count[places]))
@@ -123,7 +123,7 @@ class HorizonScores:
         return forecasts
 
     def add(self, forecast: PathForecast, y: np.ndarray) -> None:
-        """Score the forecasts after an origin; y (H,) is NaN where nothing was observed.
+        """Score the forecasts after an origin; y (H,) is NaN if nothing was observed.
 
         A step counts where all three forecast it.
         """
@@ -151,7 +151,7 @@ class HorizonScores:
             total[row] += np.where(known, loss, 0.0)
 
     def summary(self) -> HorizonSummary:
-        """The mean scores at each horizon; NaN where nothing was scored."""
+        """The mean scores at each horizon; NaN if nothing was scored."""
         names = METHODS if self.seasons else METHODS[:2]
         with np.errstate(invalid="ignore", divide="ignore"):
             means = {name: total / self.count for name, total in self.sums.items()}

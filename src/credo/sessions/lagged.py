@@ -43,7 +43,7 @@ class Lagged:
     "recursive" draws M sample paths, each of whose draws is a lag of the steps after it, so that the path is
     a draw of the joint forecast. "direct" keeps a session for each of a few groups of horizons (1, up to 3,
     up to 8, ...), whose lags are known at the origin: four times the cost for a row for 24 steps, far less
-    for a forecast, and no joint law.
+    for a forecast, and no joint distribution.
 
     Arguments:
         time: the column of times: ISO text, datetimes, or numbers with a common step.

@@ -81,7 +81,7 @@ class PathForecast(NamedTuple):
 
 
 def origin_of(encoding: SeriesEncoding) -> int:
-    """The place of the latest target that is known; a DataError where there is none."""
+    """The place of the latest target that is known; a DataError if there is none."""
     history = encoding.history
     known = history.ticks[np.isfinite(history.values)]
     if not len(known):

@@ -114,7 +114,7 @@ class Found(NamedTuple):
 
 
 def find_place(path: str, places: Sequence[Progress]) -> Found:
-    """Find the place of a file by its rows, among those of a session; a DataError where it cannot be read."""
+    """Find the place of a file by its rows, among those of a session; a DataError if it cannot be read."""
     place, changed = None, False
     known = [one for one in places if one.digest]
     if known:

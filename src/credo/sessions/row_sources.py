@@ -53,15 +53,15 @@ class RowSource:
         name: the name of the source in messages.
         rows: its chunks, which can be iterated over once.
         encoding: how its rows become arrays.
-        total: how many rows there are, where that is known.
+        total: how many rows there are, if that is known.
         ordered: whether the rows are one stream whose order matters.
-        test: the held-out rows, in chunks; empty where there are none.
+        test: the held-out rows, in chunks; empty if there are none.
         sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
         sizes: how many rows there are in its chunks.
         order: the order of the rows of a named data set.
         after: the line up to which rows were left out.
-        share: how much of the source was read, from 0 to 1; None where that is not known.
+        share: how much of the source was read, from 0 to 1; None if that is not known.
 
     Example:
         >>> source = open_dataset("wine")
@@ -86,7 +86,7 @@ class RowSource:
         """Let the chunks grow as long as suits a learner with so many parameters.
 
         A call costs as much as learning a few rows. But rows that it lacks cost something too: as much as
-        moving the belief, which is large where there are many parameters. And a chunk should take well below
+        moving the belief, which is large if there are many parameters. And a chunk should take well below
         a second, since progress is shown after each.
 
         Returns:
@@ -121,7 +121,7 @@ def open_dataset(
         test_rows: how many held-out rows to keep, 0 for all or -1 for none; by default all, except of images.
         chunk: the number of rows in a chunk.
         after: how many rows to leave out, in the order of the rows; the limit counts those after them.
-        encoding: how rows become arrays, where that is known.
+        encoding: how rows become arrays, if that is known.
 
     Returns:
         The rows, ready to learn from.
@@ -239,11 +239,11 @@ def open_file(
     Arguments:
         path: a CSV, TSV, JSON lines or Parquet file, or "-" for standard input.
         columns: the target, and what else is known about the columns.
-        encoding: how rows become arrays, where that is known.
+        encoding: how rows become arrays, if that is known.
         chunk: the number of rows in a chunk.
         limit: the largest number of rows to learn from; 0 or None for all.
         after: the line up to which rows are left out; the limit counts those after it.
-        pipe: the pipe behind the path, where it is one. Its rows are read as they come, and its schema is
+        pipe: the pipe behind the path, if it is one. Its rows are read as they come, and its schema is
             inferred from fewer rows where they come slowly.
         on_rows: a function that sees each chunk as it stands in the file, before it is read ahead.
 

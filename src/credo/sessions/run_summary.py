@@ -120,7 +120,7 @@ class Results:
 
     @property
     def this_run(self) -> Tally | None:
-        """The scores of this run alone; None where there was none before it."""
+        """The scores of this run alone; None if there was none before it."""
         if self.before is None or not self.before.scored:
             return None
         return self.session.tally.since(self.before)

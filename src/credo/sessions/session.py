@@ -55,7 +55,7 @@ class Session(SessionState):
         learner, belief: the learner and its belief.
         tally: the scores so far.
         changes: the changes reported so far, where the drift is a wrapper.
-        clock: the time of the latest row, None where rows have no times.
+        clock: the time of the latest row, None if rows have no times.
         rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
@@ -194,7 +194,7 @@ class Session(SessionState):
         return [one for one in forecasts if len(one.lines)], join(steps)
 
     def _learn_block(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
-        """Learn a block. Quantiles are given with the forecasts where there are levels."""
+        """Learn a block. Quantiles are given with the forecasts if there are levels."""
         self.rows_read += block.read
         self.rows_used += len(block.y)
         self.missing.update(block.missing)

@@ -30,7 +30,7 @@ FORMAT = 1
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
-    """Write a session to a file, completely or not at all; a DataError where it cannot be written."""
+    """Write a session to a file, completely or not at all; a DataError if it cannot be written."""
     meta = {
         "session": FORMAT,
         "settings": state.settings.to_dict(),

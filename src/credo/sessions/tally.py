@@ -1,6 +1,6 @@
 """Running scores in constant memory: our forecasts beside simple baselines on the very same rows.
 
-Sums are kept of blocks of rows; where there are too many blocks, neighbours are merged, so that a curve over
+Sums are kept of blocks of rows; if there are too many blocks, neighbours are merged, so that a curve over
 any stream has at most 2 `BLOCKS` points. A handful of arrays, saved with the belief, lets a resumed run
 continue.
 """

@@ -24,8 +24,8 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 class View(NamedTuple):
     """A belief, how rows are encoded, the labels of the classes (none for numbers), and the moments of the
-    targets, None where these are forecast as they come; and the time of the latest row, and whether rows have
-    times, None where there are none.
+    targets, None if these are forecast as they come; and the time of the latest row, and whether rows have
+    times, None if there are none.
     """
 
     packed: PackedBelief

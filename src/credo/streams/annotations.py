@@ -19,7 +19,7 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, int, float)
 
 
 def misfit(cls: type, field: str, value: object) -> str:
-    """The types that a field of a record allows, in words; empty where the value fits or nothing is known."""
+    """The types that a field of a record allows, in words; empty if the value fits or nothing is known."""
     hint = _hints(cls).get(field, Any)
     return "" if _fits(value, hint) else _spell(hint)
 

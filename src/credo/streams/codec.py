@@ -176,7 +176,7 @@ class Decoder:
             self._refuse(path, f"no number but {body!r}")
 
     def _treedef(self, body: Json, path: str) -> Any:
-        """A structure, which is the learner's own where it is of another library."""
+        """A structure, which is the learner's own if it is of another library."""
         if not isinstance(body, dict) or "function" not in body:
             skeleton = self(body, path)
             try:

@@ -30,7 +30,7 @@ class Decision:
         level: the quantile of "pinball", in (0, 1).
         samples: how many draws of y estimate the expected loss of a function over a number.
         rule: your own decision rule in place of `credo.decide`: `rule(forecast, belief, key)`, an action. The
-            belief is the one before the row; the key is None where `evaluate` was given none.
+            belief is the one before the row; the key is None if `evaluate` was given none.
 
     Raises:
         CredoError: the loss has another name, the level is not in (0, 1), or samples is below 1.
@@ -63,7 +63,7 @@ class Decision:
         Arguments:
             forecast: the forecast of the row.
             belief: the belief before the row.
-            key: the key of draws; None where there is none.
+            key: the key of draws; None if there is none.
         """
         if isinstance(forecast, PredictiveRows):
             count = jax.tree.leaves(forecast.rows)[0].shape[0]
@@ -77,7 +77,7 @@ class Decision:
         )
 
     def cost(self, action: Array, y: Array) -> Array:
-        """The loss of an action when y comes, a scalar; the sum over outputs where there are several.
+        """The loss of an action when y comes, a scalar; the sum over outputs if there are several.
 
         Arguments:
             action: what `take` gave.

@@ -44,7 +44,7 @@ class BatchFit(NamedTuple):
     Attributes:
         belief: the belief after the last iteration.
         elbo: the ELBO of the prior and of the belief after each iteration (I + 1,), in nats.
-        standard_error: its Monte Carlo standard error (I + 1,); 0 where it is not estimated from draws.
+        standard_error: its Monte Carlo standard error (I + 1,); 0 if it is not estimated from draws.
         ok: whether each iteration was taken (I,); one whose result is not finite leaves the belief as it was.
         method: how the expected log-likelihood was computed: "linearized" or "mc".
 
@@ -91,7 +91,7 @@ def fit(
             A joint model is fitted to single rows.
         belief: the prior, such as `learner.init` gives.
         data: (X, Y), with a leading axis N. Rows with NaN in Y are left out.
-        iterations: I, at least 1; one of BONG is exact where the model is linear and the noise normal.
+        iterations: I, at least 1; one of BONG is exact if the model is linear and the noise normal.
         weights: the weights (N,) of the log-likelihoods, or None for 1.
         method: how E_q[log p(D | theta)] is computed. "linearized" takes the outputs of the model linearised
             at the mean: exact for linear models with normal noise, by 64-point quadrature for other
@@ -282,7 +282,7 @@ class _Measures:
 
 
 def _used(observed: Array, weight: Array, x: PyTree, y: PyTree, like: Array) -> Array:
-    """The weight of a row, which is 0 where it is missing or not finite."""
+    """The weight of a row, which is 0 if it is missing or not finite."""
     good, used = usable(observed, weight, like.dtype)
     return jnp.where(good & all_finite(x) & all_finite(y), used, 0.0)
 

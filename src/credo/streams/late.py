@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def as_delays(delay: ArrayLike, length: int) -> np.ndarray | None:
-    """One delay a row (N,), a whole number of at least 0, or None where no label is late."""
+    """One delay a row (N,), a whole number of at least 0, or None if no label is late."""
     values = np.asarray(delay)
     if (
         values.dtype.kind not in "iu"

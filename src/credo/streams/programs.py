@@ -71,12 +71,12 @@ class Opening:
     key_kind: Any
 
     def open(self, setting: Parts, state: Parts) -> tuple[Any, Any, Any]:
-        """The learner, the belief and the key, None where there is none."""
+        """The learner, the belief and the key, None if there is none."""
         learner, key = self.open_setting(setting)
         return learner, self.state.unpack(state), key
 
     def open_setting(self, setting: Parts) -> tuple[Any, Any]:
-        """The learner and the key, None where there is none."""
+        """The learner and the key, None if there is none."""
         learner, data = self.setting.unpack(setting)
         return learner, None if data is None else jax.random.wrap_key_data(data, impl=self.key_kind)
 

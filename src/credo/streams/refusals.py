@@ -39,7 +39,7 @@ def _rows(tree: PyTree, length: int, test: Callable[[np.ndarray], np.ndarray]) -
 
 
 def _labels(ys: PyTree, length: int) -> np.ndarray:
-    """The labels as one number a row (N,), or nothing where they are no single numbers."""
+    """The labels as one number a row (N,), or nothing if they are no single numbers."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ys)]
     return leaves[0].reshape(length) if len(leaves) == 1 and leaves[0].size == length else np.zeros(0)
 

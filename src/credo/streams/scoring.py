@@ -55,7 +55,7 @@ class Settings(TypedDict):
 
 @record
 class Outcome:
-    """The forecast of one row with its observation; fields as in `Scores`, None where they do not apply."""
+    """The forecast of one row with its observation; fields as in `Scores`, None if they do not apply."""
 
     mean: Array | None
     sd: Array | None
@@ -120,7 +120,7 @@ def _moments(predictive: Predictive) -> Array:
 
 
 def _optional(member: Callable[[], Array]) -> Array | None:
-    """What a predictive answers, or None where it has no such answer."""
+    """What a predictive answers, or None if it has no such answer."""
     try:
         return member()
     except CredoError:
@@ -180,7 +180,7 @@ def score_chunk(
     Arguments:
         learner, belief: the learner and the belief to start from.
         xs, ys: the rows, with a leading axis N.
-        targets: what forecasts are scored against, where that is not ys (N,).
+        targets: what forecasts are scored against, if that is not ys (N,).
         real: booleans (N,), where False marks padding, which is skipped entirely: time does not pass. Pad
             chunks to one length so that the program is compiled only once.
         count: how many of the rows are real, which come first: the same as such a `real`, and faster for

@@ -96,7 +96,7 @@ def select(
             call this below `if __name__ == "__main__":`.
 
     Returns:
-        A `Selection`. The log evidence is -inf where it is not finite, and where fewer observations were
+        A `Selection`. The log evidence is -inf if it is not finite, and where fewer observations were
         taken in than by others, since updates that fail are rejected with evidence 0.
 
     Raises:

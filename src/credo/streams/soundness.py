@@ -66,7 +66,7 @@ def _records(value: object, kind: type) -> Iterator[Any]:
 
 
 def layout_of(belief: PyTree) -> Unravel | None:
-    """How the parameters of a belief are laid out, where it has parameters."""
+    """How the parameters of a belief are laid out, if it has parameters."""
     return next(_records(belief, Unravel), None)
 
 
@@ -106,7 +106,7 @@ def _example(belief: PyTree) -> PyTree:
 
 
 def _params_of(belief: PyTree) -> PyTree:
-    """The parameters that the learner of a belief starts from, as shapes; None where it has none."""
+    """The parameters that the learner of a belief starts from, as shapes; None if it has none."""
     unlike = next(_records(belief, Groups), None)
     if unlike is not None:
         parts = {
@@ -125,7 +125,7 @@ def _params_of(belief: PyTree) -> PyTree:
 
 
 def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | None:
-    """The first belief of a learner, as shapes, with the rank of its clock; None where it cannot be known."""
+    """The first belief of a learner, as shapes, with the rank of its clock; None if it cannot be known."""
     if any("." in record_name(type(part)) for part in _records(learner, Learner)):
         return None  # a user's own learner may start in another way
     params = _params_of(belief)

@@ -262,7 +262,7 @@ def _aligned(size: int) -> np.ndarray:
 
 
 def _lent(words: np.ndarray) -> Array | None:
-    """An array of JAX in the same memory; None where JAX would not do without a copy."""
+    """An array of JAX in the same memory; None if JAX would not do without a copy."""
     with jax.ensure_compile_time_eval():
         array = jnp.asarray(words)
     return array if np.shares_memory(np.asarray(array), words) else None

@@ -67,7 +67,7 @@ def to_list(cells: Cells) -> list[object]:
 
 
 def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
-    """Cells as numbers (n,) in float64, NaN where missing, infinite or larger than `LARGEST`, and which hold
+    """Cells as numbers (n,) in float64, NaN if missing, infinite or larger than `LARGEST`, and which hold
     no number (n,). They are read as by Python's float, without currency or percent signs or marks between
     thousands; with the decimal `mark` of a comma, 1.234,5 is 1234.5, and 1.234 is 1234.
     """
@@ -97,7 +97,7 @@ def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
-    """The numbers (n, K) of several columns at once, at much less cost; None where a cell is not a number."""
+    """The numbers (n, K) of several columns at once, at much less cost; None if a cell is not a number."""
     for cells in columns:
         if isinstance(cells, np.ndarray):
             if cells.dtype.kind not in "fiub":
@@ -176,7 +176,7 @@ def _bounded(values: np.ndarray) -> np.ndarray:
 
 
 def truth(cell: object) -> bool | None:
-    """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None where the cell is something else."""
+    """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None if the cell is something else."""
     if isinstance(cell, (bool, np.bool_)):
         return bool(cell)
     if isinstance(cell, (int, float)) and cell in (0, 1):

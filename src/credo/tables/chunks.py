@@ -52,8 +52,8 @@ class Chunk:
         loose: whether a column may be absent from a chunk (JSON lines), so that its cells are missing.
         ignored: the names in these rows that no column has (JSON keys that came late), with their counts.
         semicolons: whether semicolons part the cells, as they do where the comma is the decimal mark.
-        weights: how many equal rows each row counts as (n,); None where each counts once.
-        times: when each row was observed (n,), None where rows have no times.
+        weights: how many equal rows each row counts as (n,); None if each counts once.
+        times: when each row was observed (n,), None if rows have no times.
 
     Example:
         >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))

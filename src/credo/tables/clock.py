@@ -121,7 +121,7 @@ class Clock:
         return Readings(ticks, clock, np.nan_to_num(clock - utc), why)
 
     def _places(self, utc: np.ndarray, clock: np.ndarray) -> np.ndarray:
-        """How many steps times lie after the first one (n,), NaN where they are missing."""
+        """How many steps times lie after the first one (n,), NaN if they are missing."""
         if self.kind in ("seconds", "numbers"):
             return (utc - self.origin) / self.step
         known = ~np.isnan(clock)
@@ -249,7 +249,7 @@ def _fitting(clock: Clock, times: np.ndarray, cells: list[object]) -> Clock:
 
 
 def _gaps(name: str, times: np.ndarray) -> np.ndarray:
-    """The gaps between times that follow one another; a DataError where most do not."""
+    """The gaps between times that follow one another; a DataError if most do not."""
     gaps = np.diff(times)
     if np.mean(gaps > 0) < FITTING:
         worst = int(np.argmax(gaps <= 0)) + 2

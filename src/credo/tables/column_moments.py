@@ -62,7 +62,7 @@ class ColumnMoments:
 
     @property
     def sd(self) -> float:
-        """The sample standard deviation, 0 where fewer than two entries were seen."""
+        """The sample standard deviation, 0 if fewer than two entries were seen."""
         if self.count < 2:
             return 0.0
         rest = self.s2 - self.s1 * (self.s1 / self.total)
@@ -153,7 +153,7 @@ class ColumnMoments:
         self.s2 += heavy * away
 
     def _begin_again(self, far: bool, size: float, about: float, around: float) -> bool:
-        """Take a full streak in: alone where it is absurd or close, and otherwise beside what was there."""
+        """Take a full streak in: alone if it is absurd or close, and otherwise beside what was there."""
         spread, sd = math.sqrt(around), self.sd
         absurd = max(abs(about - self.mean), spread) > ABSURD * sd
         if (absurd or not far) and known_spread(about, spread):
@@ -178,7 +178,7 @@ class ColumnMoments:
 
     @classmethod
     def restore(cls, state: Sequence[float | None]) -> ColumnMoments:
-        """The column that `state` described; a FormatError where it is something else."""
+        """The column that `state` described; a FormatError if it is something else."""
         *numbers, last = [math.nan if number is None else float(number) for number in state] or [0.0]
         if len(numbers) != 10 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
             raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
@@ -190,7 +190,7 @@ class ColumnMoments:
 def entry_by_entry(
     column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let a column take in entries (n,), NaN where missing: mean, sd and count before each (n,)."""
+    """Let a column take in entries (n,), NaN if missing: mean, sd and count before each (n,)."""
     means, sds, counts = np.empty(len(entries)), np.empty(len(entries)), np.empty(len(entries), np.int64)
     now = column.mean, column.sd, column.count
     every = [1.0] * len(entries) if weights is None else weights.tolist()

@@ -211,7 +211,7 @@ class Encoder:
         """Read rows that are numbers, for a schema of numeric columns only.
 
         Arguments:
-            numbers: the numbers (n, K) float64 in the order of the columns, NaN where missing.
+            numbers: the numbers (n, K) float64 in the order of the columns, NaN if missing.
         """
         return self._preparation.prepare_numbers(numbers)
 

@@ -40,13 +40,13 @@ def infer_schema(
 
     A column is numeric where at least 95% of its values that are not missing are numbers; failing that a
     datetime where as many are ISO 8601 times, a boolean where all are truth values, and otherwise
-    categorical. Where a column that is none of the first three has more than `max_categories` categories, it
+    categorical. If a column that is none of the first three has more than `max_categories` categories, it
     is text if most of its cells have several words, which are hashed, and otherwise the categories that are
     not frequent are hashed (`credo.tables.hashing`). Columns without values, with one text only, with nested
     values, row numbers, and single words that are nearly always different are left out. A number that is
     constant so far is kept, since a stream may change.
 
-    The target is classified where it is text or boolean, or whole numbers with at most 2 distinct values, or
+    The target is classified if it is text or boolean, or whole numbers with at most 2 distinct values, or
     with at most 20 that are at most 5% of the rows; otherwise it is regressed on.
 
     Arguments:

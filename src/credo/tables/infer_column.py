@@ -186,7 +186,7 @@ def constant_columns(still: list[tuple[str, float]], rows: int) -> list[str]:
 def read_numbers(what: str, present: list[object], semicolons: bool) -> tuple[Mark, np.ndarray, np.ndarray]:
     """The decimal mark of a column, and its cells as numbers by it, with those that are none.
 
-    Numbers of which some have a decimal comma and some a point are refused by a `DataError`, where they are
+    Numbers of which some have a decimal comma and some a point are refused by a `DataError`, if they are
     what the column holds, and neither mark reads nearly all of them.
     """
     mark, comma, point = decimal_mark(present, semicolons)

@@ -33,7 +33,7 @@ class History:
 
     Arguments:
         ticks: their places in steps (m,) int64, in order.
-        values: the targets (m,), NaN where missing.
+        values: the targets (m,), NaN if missing.
         offset: by how many seconds the clock of the latest row is ahead of UTC.
 
     Example:
@@ -56,7 +56,7 @@ class History:
         return int(self.ticks[-1]) if len(self.ticks) else None
 
     def at(self, ticks: np.ndarray) -> np.ndarray:
-        """The targets at some places, of any shape, NaN where there is none."""
+        """The targets at some places, of any shape, NaN if there is none."""
         if not len(self.ticks):
             return np.full(ticks.shape, np.nan)
         places = np.minimum(np.searchsorted(self.ticks, ticks), len(self.ticks) - 1)

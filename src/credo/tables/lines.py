@@ -57,7 +57,7 @@ class LineColumns(Mapping[str, Cells]):
         return repr(dict(self))
 
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
-        """The columns of these names that exist, as numbers (n, K); None where a cell is no number."""
+        """The columns of these names that exist, as numbers (n, K); None if a cell is no number."""
         wanted = tuple(names)
         if self._numbers is None or self._numbers[0] != wanted:
             self._numbers = wanted, self._read(wanted)

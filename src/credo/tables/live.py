@@ -25,7 +25,7 @@ _TICK = 0.5
 
 class Pipe(io.RawIOBase):
     """The bytes of a pipe, handed on in whole lines. At first it is `patient`: a chunk ends only where
-    `least` rows have come and `patience` (seconds) is over, which makes it `slow`; then where no line is
+    `least` rows have come and `patience` (seconds) is over, which makes it `slow`; then if no line is
     waiting. `on_wait` is called about twice a second while nothing comes; `taken` and `given` count lines.
     """
 

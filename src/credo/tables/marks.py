@@ -28,7 +28,7 @@ _PLAIN: dict[Mark, dict[int, int | None]] = {
 
 def decorated(text: str, mark: Mark) -> float | None:
     """The number of a text with this decimal mark, with marks between thousands, or signs of a currency or of
-    percent; None where it is none.
+    percent; None if it is none.
     """
     match = _FORMS[mark].fullmatch(text.strip())
     if match is None:
@@ -42,7 +42,7 @@ def plain(digits: str, mark: Mark) -> str:
 
 
 def join_plain(texts: list[str], mark: Mark) -> list[float] | None:
-    """The numbers of texts that are all written so, at less cost than one by one; None where some is not."""
+    """The numbers of texts that are all written so, at less cost than one by one; None if some is not."""
     if not all(map(_FORMS[mark].fullmatch, texts)):
         return None
     try:

@@ -25,10 +25,10 @@ class Moments:
     Sums are taken about a centre that moves every `BLOCK` rows, always in row order, so that the result is
     that of Welford's recurrence up to rounding and is bitwise the same however the rows are split.
 
-    An entry is far where it is more than 8 (1 + (10 / n)^2) standard deviations from the mean of the n
+    An entry is far if it is more than 8 (1 + (10 / n)^2) standard deviations from the mean of the n
     entries before it. It has no influence, however large it is, but where such entries belong to the column:
 
-    - ten in a row are taken in together; where they are more than a hundred standard deviations away, or
+    - ten in a row are taken in together; if they are more than a hundred standard deviations away, or
       apart, they are other units, and the moments begin again from these ten if they differ;
     - from the third on that came alone and was unlike the one before it, far entries are taken in one by one,
       the k-th as if it were 8 k standard deviations away at most.
@@ -42,7 +42,7 @@ class Moments:
         count: the number of entries that count in each column, (D,) int64.
         centre: the value about which the sums are taken, (D,) float64; NaN before a column's first entry.
         s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared, times the rows' weights.
-        weight: the sum of the weights of each column's entries, (D,) float64; None where all are 1.
+        weight: the sum of the weights of each column's entries, (D,) float64; None if all are 1.
         streaks: of each column (D, 6) float64: the length of the streak of unfitting entries, above 0 for far
             and below for close ones, its mean and variance, how often the moments began again, how many far
             entries came alone, and the latest of these (or NaN); None without any.
@@ -77,11 +77,11 @@ class Moments:
         return Moments(self.rows, count, centre, s1, s2, weight, streaks)
 
     def mean(self) -> np.ndarray:
-        """The means, (D,) float64, 0 where nothing was seen."""
+        """The means, (D,) float64, 0 if nothing was seen."""
         return self._now[0]
 
     def sd(self) -> np.ndarray:
-        """The sample standard deviations, (D,) float64, 0 where fewer than two entries were seen."""
+        """The sample standard deviations, (D,) float64, 0 if fewer than two entries were seen."""
         return self._now[1]
 
     @functools.cached_property
@@ -99,8 +99,8 @@ class Moments:
         """The moments of a whole batch, which do not depend on the order of its rows.
 
         Arguments:
-            x: (n, D) float64, NaN where an entry is missing. What is far from all others is left out.
-            weights: (n,) float64, above 0; None where each row counts once.
+            x: (n, D) float64, NaN if an entry is missing. What is far from all others is left out.
+            weights: (n,) float64, above 0; None if each row counts once.
         """
         x = np.ascontiguousarray(np.where(inliers(x, weights), x, np.nan))
         here = ~np.isnan(x)
@@ -148,8 +148,8 @@ class Moments:
         out. Weights below 1 on average say how rows compare; the spread is that of their number.
 
         Arguments:
-            x: (n, D) float64, NaN where an entry is missing.
-            weights: (n,) float64, above 0; None where each row counts once.
+            x: (n, D) float64, NaN if an entry is missing.
+            weights: (n,) float64, above 0; None if each row counts once.
 
         Returns:
             The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
@@ -310,7 +310,7 @@ def _fixed(mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _some(total: np.ndarray) -> np.ndarray:
-    """Sums of weights by which one may divide: 1 where there is no entry."""
+    """Sums of weights by which one may divide: 1 if there is no entry."""
     return np.where(total > 0, total, 1)
 
 

@@ -97,7 +97,7 @@ class ByteStream(io.RawIOBase):
         return True
 
     def head(self, size: int = _HEAD) -> bytes:
-        """The first bytes, up to the end of the first line where that is within `size`, not consumed."""
+        """The first bytes, up to the end of the first line if that is within `size`, not consumed."""
         while len(self._pending) < size and b"\n" not in self._pending[16:]:
             more = self._fetch(size)
             if not more:
@@ -113,7 +113,7 @@ class ByteStream(io.RawIOBase):
         return len(part)
 
     def share(self) -> float | None:
-        """The share of the bytes on disk that were read; None where they cannot be counted, as in a pipe."""
+        """The share of the bytes on disk that were read; None if they cannot be counted, as in a pipe."""
         packed = self.stream.fileobj if isinstance(self.stream, gzip.GzipFile) else None
         if isinstance(packed, ByteStream):
             return packed.share()

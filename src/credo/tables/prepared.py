@@ -22,7 +22,7 @@ __all__ = ["Preparation", "Prepared", "cells_of"]
 @dataclass(frozen=True)
 class Prepared(Chunk):
     """A chunk of n rows whose cells are read: features `x` (n, D) float32, those of numbers and times still
-    0, which stand in `numbers` (n, K), NaN where missing; masks (n,) by column; and why rows cannot be used,
+    0, which stand in `numbers` (n, K), NaN if missing; masks (n,) by column; and why rows cannot be used,
     by place. Of its columns, the target's and late ones are left.
     """
 
@@ -65,7 +65,7 @@ class Preparation:
         self._read = {column.name for column in schema.columns} | never | {schema.target.name}
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk but those of late columns; a DataError where it lacks a column."""
+        """Read the cells of a chunk but those of late columns; a DataError if it lacks a column."""
         if isinstance(chunk, Prepared):
             return chunk
         clean, columns = self._read_clean(chunk)
@@ -89,7 +89,7 @@ class Preparation:
         return rows
 
     def complete(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk, late columns among them; a DataError where it lacks a column."""
+        """Read the cells of a chunk, late columns among them; a DataError if it lacks a column."""
         rows = self.prepare(chunk)
         if not self.schema.room:
             return rows
@@ -106,7 +106,7 @@ class Preparation:
         return whole
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
-        """Read rows (n, K) float64 by column, NaN where missing, for a schema of numeric columns only."""
+        """Read rows (n, K) float64 by column, NaN if missing, for a schema of numeric columns only."""
         with np.errstate(invalid="ignore"):
             clean = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
         x = np.zeros((len(clean), self._first_width), np.float32)
@@ -116,7 +116,7 @@ class Preparation:
         return Prepared({}, np.arange(1, len(clean) + 1), unit="row", x=x, numbers=clean)
 
     def _read_clean(self, chunk: Chunk) -> tuple[np.ndarray | None, dict[str, Cells]]:
-        """The numbers of all numeric columns at once (n, K), NaN where missing, or None where some cell is no
+        """The numbers of all numeric columns at once (n, K), NaN if missing, or None if some cell is no
         number; and the cells of the target."""
         columns, count = chunk.columns, len(self._numeric)
         if not isinstance(columns, LineColumns):
@@ -188,7 +188,7 @@ def _read_cells(rows: Prepared, layout: Sequence[_Place], chunk: Chunk, clean: b
 
 
 def cells_of(chunk: Chunk, name: str) -> Cells:
-    """The cells of a column of a chunk; a DataError where it has none, and must have it."""
+    """The cells of a column of a chunk; a DataError if it has none, and must have it."""
     if name in chunk.columns:
         return chunk.columns[name]
     if chunk.loose:

@@ -172,8 +172,8 @@ class Schema:
         dropped: the columns that are left out.
         notes: sentences that a reader may want to know, such as that a column is constant so far.
         late: the columns whose first value came later, in their order; each has its own missing feature.
-        room: the number of features that there is room for, where late columns came; 0 where none did. It
-            grows by several at a time, since each size of a row is compiled anew.
+        room: the number of features that there is room for, where late columns came; 0 if none did. It
+            grows by several at a time, since each size of a row is compiled again.
 
     Example:
         >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))

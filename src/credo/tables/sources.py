@@ -40,7 +40,7 @@ class TableSource:
         chunks: its chunks. The first with a row is read at once: a file that cannot be read fails here.
         close: the function that `close` calls.
         share: the function that `share` calls.
-        rows: how many rows it has, where that is known before they are read.
+        rows: how many rows it has, if that is known before they are read.
 
     Raises:
         DataError: the table has no usable row.
@@ -123,7 +123,7 @@ class TableSource:
             self.close()
 
     def share(self) -> float | None:
-        """The share of the table that was given out, by bytes; None where its length is not known."""
+        """The share of the table that was given out, by bytes; None if its length is not known."""
         share = self._share()
         return None if share is None else share * min(1.0, self._given_rows / max(self._ahead_rows, 1))
 
@@ -207,7 +207,7 @@ def open_table(
 
 
 def _parquet_rows(path: str | None) -> int | None:
-    """The number of rows by the metadata of a file; None where it cannot be read, which its rows will say."""
+    """The number of rows by the metadata of a file; None if it cannot be read, which its rows will say."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

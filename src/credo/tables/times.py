@@ -27,7 +27,7 @@ _SPAN = 60.0
 
 def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read cells as ISO 8601 dates or timestamps, UTC without a zone: seconds since 1970 in UTC, and by the
-    clock as written (n,), NaN where missing or unreadable, in float64; and which cells are no times (n,).
+    clock as written (n,), NaN if missing or unreadable, in float64; and which cells are no times (n,).
     """
     count = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
@@ -102,14 +102,14 @@ def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _zone(text: str) -> str:
-    """The zone at the end of a time, such as Z or +02:00; nothing where there is none."""
+    """The zone at the end of a time, such as Z or +02:00; nothing if there is none."""
     if text.endswith("Z"):
         return "Z"
     return text[-6:] if len(text) > 16 and text[-6] in "+-" and text[-3] == ":" else ""
 
 
 def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """The seconds since a column's origin (n,), NaN where missing, and which cells are no times. Behind the
+    """The seconds since a column's origin (n,), NaN if missing, and which cells are no times. Behind the
     place `at` in `x` (n, D), a cycle with the phase u in turns is sin(2 pi u) and cos(2 pi u).
     """
     seconds, clock, wrong = to_times(cells)

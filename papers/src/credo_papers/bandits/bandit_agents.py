@@ -54,7 +54,7 @@ def linear(arms: int, inputs: int, policy: Policy | None = None) -> Player:
 def normal_inverse_gamma(arms: int, inputs: int) -> Player:
     """A linear regression for each arm whose noise is unknown too, and Thompson sampling.
 
-    The prior is that of `linear`: a typical noise variance of .1, and weights of variance .01.
+    The prior is that of `linear`: a typical noise variance of 0.1, and weights of variance 0.01.
     """
     return _linear(arms, inputs, credo.Normal(credo.InverseGamma(2.0, 0.2)), 0.1, Thompson())
 

@@ -37,7 +37,7 @@ class Peer:
 
     Attributes:
         total: the mean total reward, or the mean regret where the contest counts regret.
-        sd: its standard deviation over runs, where it is known.
+        sd: its standard deviation over runs, if it is known.
         name: what it is.
     """
 

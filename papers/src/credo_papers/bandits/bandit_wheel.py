@@ -1,7 +1,7 @@
 """The wheel: five arms and points on a disk, of which the few beyond the radius delta are worth much more.
 
 Rewards are divided by 50 before an agent sees them, and regrets are in the original units. An arm at random
-loses about 19,700 at delta = .95, and the safe arm everywhere nearly as much.
+loses about 19,700 at delta = 0.95, and the safe arm everywhere nearly as much.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LOW, HIGH = -4.0, 4.0
 def ackley(x: ArrayLike) -> Array:
     """Ackley's function of two variables (1987) along the line where the second is 0.
 
-        20 + e - 20 exp(-.2 sqrt(x^2 / 2)) - exp((cos 2 pi x + 1) / 2)
+        20 + e - 20 exp(-0.2 sqrt(x^2 / 2)) - exp((cos 2 pi x + 1) / 2)
 
     Between -4 and 4 it is 0 at 0, with ten peaks on the way out. The two highest, 9.600 at plus and minus
     3.585, are those of the published figure (9.6 near 3.6).

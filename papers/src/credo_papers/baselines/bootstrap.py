@@ -53,16 +53,16 @@ class Bootstrap(Proposing[Members[B]], Generic[B]):
     Member m learns an observation with the weight c_m of its own: Poisson(1) (Oza & Russell 2001), or 2 or 0
     with equal chances ("double or nothing", Owen & Eckles 2012; Osband et al. 2016 for networks). What the
     members disagree about is the uncertainty. An agent that asks one member at random for its best arm
-    (Eckles & Kaptein 2014) is Thompson sampling from the law of the M answers, so its propensities are the
-    shares of members, exactly.
+    (Eckles & Kaptein 2014) is Thompson sampling from the distribution of the M answers, so its propensities
+    are the shares of members, exactly.
 
     Arguments:
         learner: any learner of one reward. Learners that keep no uncertainty, such as `replay`, give the
             ensemble of point estimates of the publications.
         members: their number M.
         resampling: "poisson" or "double".
-        whole: whether a member is asked for its whole belief instead of the expected reward alone. The law is
-            then the mixture of their beliefs.
+        whole: whether a member is asked for its whole belief instead of the expected reward alone. The
+            distribution is then the mixture of their beliefs.
 
     Raises:
         CredoError: a value is not allowed.
@@ -150,7 +150,7 @@ class Bootstrap(Proposing[Members[B]], Generic[B]):
         return weighted(answers, belief.log_weights)
 
     def expectation(self, belief: Members[B], x: PyTree) -> Expectation:
-        """The law of what a member expects that is asked at random; with `whole`, of what it believes."""
+        """The distribution of what a random member expects; with `whole`, of what it believes."""
         if self.whole:
             return super().expectation(belief, x)
         values = jax.vmap(lambda one: self.learner.expectation(one, x).mean)(belief.beliefs)

@@ -91,8 +91,8 @@ class Dropout(Wrapper[DropoutBelief[B], B], Generic[B]):
 
     Source: Gal & Ghahramani 2016 (arXiv 1506.02142); as a bandit baseline Riquelme, Tucker & Snoek 2018
     (arXiv 1802.09127). Every update draws one mask, and `expect` draws `masks` of them from `seed` and the
-    clock: the law of the expected rewards is the law of those networks. Forecasts leave nothing out. The
-    spread of the masks does not shrink with data, so that it is a baseline and no posterior.
+    clock: the distribution of the expected rewards is the distribution of those networks. Forecasts leave
+    nothing out. The spread of the masks does not shrink with data, so that it is a baseline and no posterior.
 
     Arguments:
         learner: a learner, usually `sgd` or `replay`, of a model whose `apply` is a `DropoutNetwork`.
@@ -143,7 +143,7 @@ class Dropout(Wrapper[DropoutBelief[B], B], Generic[B]):
         return Proposal(replace(belief, belief=inner), info.log_evidence, info.ok)
 
     def expectation(self, belief: DropoutBelief[B], x: PyTree) -> Expectation:
-        """The law of what thinned networks expect."""
+        """The distribution of what thinned networks expect."""
         keys = jax.random.split(jax.random.fold_in(jax.random.key(self.seed + 1), belief.t), self.masks)
         values = jax.vmap(lambda key: self._thinned(key).expectation(belief.belief, x).mean)(keys)
         return DrawnExpectation(values, jnp.full(self.masks, -jnp.log(float(self.masks)), values.dtype))

@@ -12,17 +12,18 @@ __all__ = ["match_predictions"]
 def match_predictions(
     outputs: Array, root: Array, rows: Array, prior_mean: Array, prior_root: Array, prior_outputs: Array
 ) -> tuple[Array, Array]:
-    """The belief N(m, S) about D new weights that keeps a joint law of N linear outputs.
+    """The belief N(m, S) about D new weights that keeps a joint distribution of N linear outputs.
 
     Let J (N, D) be the Jacobian of the N outputs in the new weights, N(m0, S0) their prior, with outputs f0,
-    and N(f, C) the law to be kept, C = R R'. Then
+    and N(f, C) the distribution to be kept, C = R R'. Then
 
         G = S0 J' inv(J S0 J'),   m = m0 + G (f - f0),   S = (I - G J) S0 (I - G J)' + G C G',
 
-    which is the prior's law of the weights *given* the outputs, averaged over the law of the outputs that is
-    kept (Jeffrey's rule). Of all beliefs that keep it, it is the nearest to the prior in Kullback-Leibler
-    divergence. Nabati, Zahavy & Mannor 2021 (arXiv 2102.03799) ask for the variances C_nn alone, and search
-    for such an S by projected gradients; here means, variances and covariances are kept in closed form.
+    which is the prior's distribution of the weights *given* the outputs, averaged over the distribution of
+    the outputs that is kept (Jeffrey's rule). Of all beliefs that keep it, it is the nearest to the prior in
+    Kullback-Leibler divergence. Nabati, Zahavy & Mannor 2021 (arXiv 2102.03799) ask for the variances C_nn
+    alone, and search for such an S by projected gradients; here means, variances and covariances are kept in
+    closed form.
 
     Arguments:
         outputs: the means f that are kept (N,).
@@ -34,9 +35,9 @@ def match_predictions(
     Returns:
         m (D,), and a root of S (D, D), which is not triangular.
 
-    The law is kept exactly where the rows that are not zero are linearly independent, so that N is at most D.
-    Otherwise it is kept in the directions in which the new features can tell the outputs apart, by the
-    pseudo-inverse. Cost: N D^2 + N^2 D.
+    The distribution is kept exactly where the rows that are not zero are linearly independent, so that N is
+    at most D. Otherwise it is kept in the directions in which the new features can tell the outputs apart, by
+    the pseudo-inverse. Cost: N D^2 + N^2 D.
 
     Example:
         >>> f, R = jnp.array([1.0, -1.0]), jnp.array([[0.1, 0.0], [0.2, 0.3]])

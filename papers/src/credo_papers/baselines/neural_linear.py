@@ -195,7 +195,7 @@ def _(belief: NeuralLinearBelief, prior: NeuralLinearBelief) -> NeuralLinearBeli
 
 
 def _rows(learner: RecursiveLearner, belief: Gaussian, xs: PyTree, there: Array) -> tuple[Array, Array]:
-    """The outputs (N,) of a belief's mean on the memory, and their Jacobian (N, D); 0 where nothing is."""
+    """The outputs (N,) of a belief's mean on the memory, and their Jacobian (N, D); 0 if nothing is."""
 
     def one(x: PyTree) -> tuple[Array, Array]:
         def outputs(vector: Array) -> Array:

@@ -27,16 +27,16 @@ MODEL = credo.Model(lambda w, x: w, credo.Bernoulli())
 
 @credo.record
 class NarrowThompson(Policy):
-    """Thompson sampling from laws with `explore` times their standard deviation, as Agrawal & Goyal 2013 do.
+    """Thompson sampling with `explore` times the standard deviations, as in Agrawal & Goyal 2013.
 
     Arguments:
-        explore: the factor, above 0; only normal laws on the latent scale are made narrower.
+        explore: the factor, above 0; only normal distributions on the latent scale are made narrower.
     """
 
     explore: ArrayLike = 1.0
 
     def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
-        """The probability that each arm is best under the narrower laws."""
+        """The probability that each arm is best under the narrower distributions."""
 
         def narrow(node: Any) -> Any:
             if not isinstance(node, LatentExpectation):

@@ -24,7 +24,7 @@ class Worlds(NamedTuple):
 
 
 def make_worlds(seed: int, purpose: int, count: int, steps: int) -> Worlds:
-    """Return worlds whose chances begin at U(0, 1) and walk with variance .003 a step, cut off at 0 and 1.
+    """Return worlds whose chances begin at U(0, 1) and walk with variance 0.003 a step, cut off at 0 and 1.
 
     Arguments:
         seed: of the experiment.

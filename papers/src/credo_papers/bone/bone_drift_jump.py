@@ -21,7 +21,7 @@ __all__ = ["PLAN", "drifting_and_jumping", "run"]
 def drifting_and_jumping(rng: np.random.Generator) -> Streams:
     """Draw 720 labels of a logistic regression whose weights drift and jump.
 
-    They walk by N(0, .01^2) a step, and jump to U(-2, 2)^2 with probability .01.
+    They walk by N(0, 0.01^2) a step, and jump to U(-2, 2)^2 with probability 0.01.
     """
     change, regime = draw_regimes(rng, 720, 0.01)
     jumps = rng.uniform(-2, 2, size=(regime[-1] + 1, 2))

@@ -1,6 +1,6 @@
 """Changes among outliers: a run-length filter takes every outlier for a change, unless the learner is robust.
 
-300 steps of a quadratic in x whose weights are drawn anew with probability .01, under noise of Student's t
+300 steps of a quadratic in x whose weights are drawn again with probability 0.01, under noise of Student's t
 with 2.01 degrees of freedom, whose variance is 201. Tuning minimises the mean absolute error to y: densities
 of a normal forecast say little here.
 """
@@ -32,7 +32,7 @@ __all__ = ["PLAN", "build", "heavy_tails", "run"]
 def heavy_tails(rng: np.random.Generator) -> Streams:
     """Draw 300 steps of y = (1, x, x^2) w + t, x ~ U(-2, 2), t of Student's with 2.01 degrees of freedom.
 
-    w begins at (1, 1, 1) and is U(-3, 3)^3 anew with probability .01.
+    w begins at (1, 1, 1) and is U(-3, 3)^3 again with probability 0.01.
     """
     change, regime = draw_regimes(rng, 300, 0.01)
     features = powers(rng.uniform(-2, 2, 300))

@@ -14,7 +14,7 @@ __all__ = ["NET", "rotating_moons"]
 
 
 def rotating_moons(rng: np.random.Generator, angles: Sequence[float], count: int) -> Streams:
-    """Draw two moons of noise .2 for each angle, turned about the origin; the truth is not known.
+    """Draw two moons of noise 0.2 for each angle, turned about the origin; the truth is not known.
 
     Arguments:
         rng: the random numbers, which draw the initial weights of the network too.

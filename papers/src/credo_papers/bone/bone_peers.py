@@ -31,7 +31,7 @@ class Peer:
         label: its name.
         predict: see `Predict`.
         grid: the values to choose from.
-        package: what must be importable; the peer is left out where it is not.
+        package: what must be importable; the peer is left out if it is not.
         note: what a reader must know.
         quick: whether it is part of the quick size.
         most: on how many streams it is scored at most, from the first on.
@@ -144,7 +144,7 @@ def river_classifiers() -> list[Peer]:
 
 
 def river_with_detector() -> Peer:
-    """Return River's logistic regression, made anew when ADWIN sees its error change."""
+    """Return River's logistic regression, made again when ADWIN sees its error change."""
     rates = [{"rate": rate} for rate in (0.01, 0.03, 0.1, 0.3)]
     return Peer("River logistic regression + ADWIN", _with_detector, rates, package="river")
 

@@ -32,7 +32,8 @@ def piecewise_polynomial(rng: np.random.Generator) -> Streams:
     """Draw quadratics in x minus the x at which the segment began; each begins where the last one ends.
 
     There are 500 points x, sorted over (-5, 5), of which the first 300 are used. A segment begins with
-    probability .01, and has a slope and a curvature from U(-3, 3). The noise has a standard deviation of .2.
+    probability 0.01, and has a slope and a curvature from U(-3, 3). The noise has a standard deviation of
+    0.2.
     """
     steps = 300
     change, regime = draw_regimes(rng, steps, 0.01)

@@ -1,6 +1,6 @@
-"""The drift of a diffusion, dy = .8 (m - y) dt + dB, whose level m changes: learned from its increments.
+"""The drift of a diffusion, dy = 0.8 (m - y) dt + dB, whose level m changes: learned from its increments.
 
-The signal is small: one increment over dt = .01 has noise of standard deviation 10 in units of the drift, so
+The signal is small: one increment over dt = 0.01 has noise of standard deviation 10 in units of the drift, so
 hundreds of steps say when the level changed. The publication shows plots only.
 """
 
@@ -26,9 +26,9 @@ __all__ = ["PLAN", "build", "run", "two_regimes"]
 
 
 def two_regimes(rng: np.random.Generator) -> Streams:
-    """Draw 5,000 steps of length .01 of dy = .8 (m - y) dt + dB.
+    """Draw 5,000 steps of length 0.01 of dy = 0.8 (m - y) dt + dB.
 
-    The level m is drawn from N(0, 4^2) anew with probability .001. x = (1, y), and the observation is the
+    The level m is drawn from N(0, 4^2) again with probability 0.001. x = (1, y), and the observation is the
     increment of y over dt, whose noise has variance 100.
     """
     steps, rate, dt = 5000, 0.8, 0.01

@@ -1,6 +1,6 @@
 """Piecewise linear regression: how well the regime is found again after each change, and when it began.
 
-300 steps of a quadratic in x whose three weights are drawn anew with probability .009 (BONE, section on
+300 steps of a quadratic in x whose three weights are drawn again with probability 0.009 (BONE, section on
 segmentation). The exact filter keeps all run lengths; five are enough.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["PLAN", "build", "piecewise_linear", "run"]
 def piecewise_linear(rng: np.random.Generator) -> Streams:
     """Draw 300 steps of y = (1, x, x^2) w + N(0, 1), x ~ U(-2, 2).
 
-    w ~ N(0, 3 I) is drawn anew with probability .009.
+    w ~ N(0, 3 I) is drawn again with probability 0.009.
     """
     change, regime = draw_regimes(rng, 300, 0.009)
     features = powers(rng.uniform(-2, 2, 300))

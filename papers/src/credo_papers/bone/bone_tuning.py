@@ -80,7 +80,7 @@ def costs(result: Arrays, streams: Streams) -> dict[str, float]:
 
 
 def measures(plan: Plan, result: Arrays, streams: Streams) -> Arrays:
-    """Return one number for each stream: the RMSE or the accuracy, and the NLL in nats where there is one.
+    """Return one number for each stream: the RMSE or the accuracy, and the NLL in nats if there is one.
 
     Arguments:
         plan: of the experiment.

@@ -63,7 +63,7 @@ class GridCell:
         rule: "bong", "blr", "bog" or "bbb".
         curvature: "lin-hess", "lin-ef" or "mc-ef".
         start: of the low-rank factor W of BOG and BBB: "random", or "zero" as published, where its gradient
-            is zero for ever.
+            is zero forever.
     """
 
     rule: RuleName

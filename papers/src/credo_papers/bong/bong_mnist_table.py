@@ -50,7 +50,7 @@ def numbers(results: Mapping[str, np.ndarray], method: str) -> Arrays:
 
 
 def _mean(values: np.ndarray) -> tuple[float, float | None]:
-    """The mean over streams, and its standard error where there are several."""
+    """The mean over streams, and its standard error if there are several."""
     if len(values) == 1:
         return float(values[0]), None
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
@@ -65,7 +65,7 @@ def make_table(
         plan: what was run.
         scores: see `Scores`.
         choices: the settings of every cell.
-        seconds: what 2,000 steps of every cell take, where it was measured.
+        seconds: what 2,000 steps of every cell take, if it was measured.
     """
     rows = []
     for cell in plan.cells:
@@ -161,7 +161,7 @@ def make_arrays(
         plan: what was run.
         scores: see `Scores`.
         results: of the sweep, by cell.
-        seconds: what 2,000 steps of every cell take, where it was measured.
+        seconds: what 2,000 steps of every cell take, if it was measured.
     """
     arrays: Arrays = {}
     for cell in plan.cells:

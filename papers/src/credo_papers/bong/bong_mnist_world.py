@@ -54,7 +54,7 @@ def _pooled(x: np.ndarray, pool: int) -> np.ndarray:
 
 
 def make_streams(digits: Digits, seed: int, purpose: int, count: int, steps: int) -> Streams:
-    """Return streams for a purpose: each draws its digits anew, without repeats.
+    """Return streams for a purpose: each draws its digits again, without repeats.
 
     Arguments:
         digits: as `load_digits` gives them.

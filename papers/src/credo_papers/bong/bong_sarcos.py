@@ -1,7 +1,7 @@
 """Inverse dynamics of a robot arm, with 21 inputs and a network of 881 weights, in one pass over 2,000 rows.
 
 Where the SARCOS measurements are in the data folder (`sarcos/sarcos_inv.mat`, first torque), they are used;
-otherwise a simulated arm of the same shape, which the table names. The noise variance is .1 Var(y), as
+otherwise a simulated arm of the same shape, which the table names. The noise variance is 0.1 Var(y), as
 published. At a few times 1,000 test rows are scored by the plug-in forecast. Learning rate and prior variance
 are chosen for each learner on other data orders, other initial weights and other rows. Source: Jones, Chang &
 Murphy 2024 (BONG, arXiv 2405.19681).

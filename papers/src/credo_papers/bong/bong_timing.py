@@ -4,7 +4,7 @@ A network with one hidden layer of 8 units and C outputs classifies one row; P g
 of a cell is compiled once for each size. In each of five rounds the sizes are called in turn, and the time of
 a size is the least of its round. The exponent is the slope of log time against log size over the largest
 sizes, and its standard error is that of the slopes of the rounds. On a CPU the time is the processor's, which
-other programs that wait for the same core do not lengthen. Where arrays outgrow a cache, time grows faster
+other programs that wait for the same core do not lengthen. If arrays outgrow a cache, time grows faster
 than work, so the exponent of the operations that the compiler counts stands beside it. Source of the table:
 Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), complexities per step, as derived again in
 docs/explanation/rules.md.

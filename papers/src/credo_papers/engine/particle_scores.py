@@ -1,7 +1,7 @@
 """How well a weighted set of particles stands for a distribution: densities, moments and integrals.
 
 The metrics here and in `credo_papers.engine.discrepancies` are JAX functions of one set, to be used with
-`jax.vmap` and `jax.jit`. A set has values (N, P) and log weights (N,), which sum to one; None where all
+`jax.vmap` and `jax.jit`. A set has values (N, P) and log weights (N,), which sum to one; None if all
 weigh the same. The distribution is known by draws from it, or by its mean and covariance.
 
 They are those of Chen, Dai & Song (2019, "Particle flow Bayes' rule") and some that are harder to please. A
@@ -59,7 +59,7 @@ def kde_cross_entropy(
 
 
 def gaussian_cross_entropy(mean: Array, cov: Array, values: Array, log_weights: Array | None = None) -> Array:
-    """The cross-entropy of a distribution under the normal law that a set's moments fit, in nats.
+    """The cross-entropy of a distribution under the normal distribution that a set's moments fit, in nats.
 
         1/2 [log |2 pi S| + tr(inv(S) (C + (c - m)(c - m)'))]
 
@@ -97,7 +97,7 @@ def normal_cross_entropy(mean: Array, cov: Array, centre: Array, root: Array) ->
 
 
 def gaussian_entropy(cov: Array) -> Array:
-    """The entropy of a normal law with a covariance (P, P), in nats: 1/2 log |2 pi e C|.
+    """The entropy of a normal distribution with a covariance (P, P), in nats: 1/2 log |2 pi e C|.
 
     Arguments:
         cov: the covariance C (P, P), positive definite.

@@ -17,7 +17,7 @@ __all__ = ["animation", "ellipse"]
 
 
 def animation(figure: Figure, draw: Callable[[int], None], frames: int, milliseconds: int = 150) -> bytes:
-    """Return the bytes of an animated GIF, which runs for ever and rests on its last frame for 2 seconds.
+    """Return the bytes of an animated GIF, which runs forever and rests on its last frame for 2 seconds.
 
     All frames share the layout of the first and the 48 colours of the last, which keeps the file small.
 

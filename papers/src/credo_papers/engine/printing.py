@@ -82,7 +82,7 @@ def print_table(
 
 
 def matrix(rows: Sequence[Row]) -> Table | None:
-    """The scores of methods, one method a column, or None where none or too many have a row.
+    """The scores of methods, one method a column, or None if none or too many have a row.
 
     A cell has our number and, in brackets, the published one.
 

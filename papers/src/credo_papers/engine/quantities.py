@@ -45,10 +45,10 @@ class Row:
 
     Arguments:
         quantity: what was measured, with its unit.
-        ours: our number, which is a mean over seeds where there is an `se`.
+        ours: our number, which is a mean over seeds if there is an `se`.
         se: its standard error.
         published: the published number, or words such as "~1e-16".
-        published_se: its standard error, where it is known.
+        published_se: its standard error, if it is known.
         note: what a reader must know to compare the two.
         method: the method whose number it is, with whose name `quantity` then ends after a comma.
 

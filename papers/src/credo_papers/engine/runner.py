@@ -46,7 +46,7 @@ def reproduce(
         size: "quick" (the same experiment with fewer seeds, under a minute on two cores) or "full".
         seed: at least 0. The same seed gives the same numbers; other seeds give fresh data.
         out: the folder in which the folder NAME is made; None means `runs/reproduce`.
-        progress: whether to show a bar on standard error, where that is a terminal.
+        progress: whether to show a bar on standard error, if that is a terminal.
         jobs: in how many worker processes, with one thread of XLA each, the pieces of a long experiment are
             computed side by side; None computes them in this process, one by one. The arrays are those of
             one process with one thread, bit by bit. What measures times stays in this process.

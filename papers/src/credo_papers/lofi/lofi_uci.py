@@ -4,7 +4,7 @@ A network with one hidden layer of 50 units learns each training set row by row,
 scored on the test rows. There are 20 random divisions, with 90% for training. Inputs and targets are
 standardised by the training rows; errors are in the unit of the target.
 
-The hyper-parameters are chosen anew for each division and learner, from the training rows of the division
+The hyper-parameters are chosen again for each division and learner, from the training rows of the division
 alone. Each setting learns the first 1,000 training rows, and the one with the highest log evidence on the
 second half of them learns the whole training set, from the start. Test rows take no part. The noise variance
 is chosen first, then the variances of the prior.

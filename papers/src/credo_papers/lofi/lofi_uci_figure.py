@@ -22,7 +22,7 @@ def draw(sets: Sequence[str], learners: Sequence[str], table: np.ndarray, publis
         sets: names of the panels.
         learners: names along the axis.
         table: our mean RMSE and its standard error (sets, learners, 2).
-        published: the published RMSE (sets, learners); NaN where there is none.
+        published: the published RMSE (sets, learners); NaN if there is none.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 

@@ -1,4 +1,4 @@
-"""Particles learn the mean of a normal law from 100 observations (Fig. 2).
+"""Particles learn the mean of a normal distribution from 100 observations (Fig. 2).
 
 Nothing moves, so a set that is only weighed and resampled degenerates, and one that is redrawn from a kernel
 density estimate grows too wide. The posterior has a closed form at every stage.

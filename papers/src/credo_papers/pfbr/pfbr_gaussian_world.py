@@ -1,4 +1,4 @@
-"""The world of `pfbr-gaussian`: the mean of a normal law, whose posterior has a closed form.
+"""The world of `pfbr-gaussian`: the mean of a normal distribution, whose posterior has a closed form.
 
 x ~ N(0, I), y_t ~ N(x, 3^2 I), 100 observations. After t of them the posterior is N(s_t / (9 + t),
 9 / (9 + t) I) with the sum s_t of the observations.

@@ -2,9 +2,9 @@
 
 Every setting was chosen on the streams of seed 1 with ten tasks that are turned by up to 180 degrees, by the
 accuracy, and by the log loss where accuracies are level. Methods that were published for streams of known
-length have all rows of the stream in their target there, "as published"; where they are without this name,
+length have all rows of the stream in their target there, "as published"; if they are without this name,
 the belief before a batch is the prior of its update, as with every other method here. (Mirror descent of the
-latter kind loses its particles in 50 dimensions, with .90 to .93 at best.)
+latter kind loses its particles in 50 dimensions, with 0.90 to 0.93 at best.)
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Classified(NamedTuple):
     """How batches were classified before their labels were learned.
 
     Attributes:
-        right: the share of right predictions (n, T), NaN where a batch has no labels.
+        right: the share of right predictions (n, T), NaN if a batch has no labels.
         loss: the mean log loss (n, T).
     """
 

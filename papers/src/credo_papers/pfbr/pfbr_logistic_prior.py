@@ -18,7 +18,7 @@ SHARE = 0.25
 
 
 def fit_prior(data: Digits, kind: Kind, seed: int, copies: int, count: int = TASKS) -> Prior:
-    """Return the normal law, without correlations, of the weights that fit tasks of this kind.
+    """Return the normal distribution, without correlations, of the weights that fit tasks of this kind.
 
     Every task has a random part of the training digits with all their copies, and its weights are the mode of
     the posterior under N(0, I).

@@ -41,8 +41,8 @@ class TurnedDigits:
 class DigitTasks(Tasks[TurnedDigits]):
     """Updates with batches of real digits, whose first two components are turned by U(-180, 180) degrees.
 
-    No weights are true here: the labels are those of the digits. The prior of an update is the normal law
-    with the moments of the operator's particles, and the loss is taken at other draws of it.
+    No weights are true here: the labels are those of the digits. The prior of an update is the normal
+    distribution with the moments of the operator's particles, and the loss is taken at other draws of it.
 
     Arguments:
         learner: the learner to train for.

@@ -74,7 +74,7 @@ class Tasks(NamedTuple):
 
     Attributes:
         x: (n, T, B, 50).
-        y: (n, T, B), NaN where there is no row.
+        y: (n, T, B), NaN if there is no row.
     """
 
     x: np.ndarray
@@ -112,7 +112,7 @@ def deform(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
     Arguments:
         image: (28, 28).
-        rng: draws the map: up to 8 degrees, a shear up to .1, 10% and 1 pixel.
+        rng: draws the map: up to 8 degrees, a shear up to 0.1, 10% and 1 pixel.
     """
     angle = np.deg2rad(rng.uniform(-8.0, 8.0))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -4,11 +4,11 @@ Lorenz-96 (Lorenz 1996), d = 10 variables on a ring, F = 8:
 
     dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F
 
-One step is .1 long, by one step of Runge-Kutta of order 4, and adds N(0, .3^2 I). All variables are observed
-with noise .3 t(3). A sequence starts at x_0 ~ N(m, I), where m is a point of the attractor that learners are
-told.
+One step is 0.1 long, by one step of Runge-Kutta of order 4, and adds N(0, 0.3^2 I). All variables are
+observed with noise 0.3 t(3). A sequence starts at x_0 ~ N(m, I), where m is a point of the attractor that
+learners are told.
 
-Stochastic volatility (Taylor 1982): h_t = .98 h_{t-1} + N(0, .2^2), y_t ~ N(0, exp(h_t - 1)).
+Stochastic volatility (Taylor 1982): h_t = 0.98 h_{t-1} + N(0, 0.2^2), y_t ~ N(0, exp(h_t - 1)).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def lorenz_problem() -> Problem:
     """Return the problem; each sequence has a prior mean of its own.
 
     Methods that linearise do so with the weight that each residual leaves to its observation: with the Fisher
-    information they lose the state for ever.
+    information they lose the state forever.
     """
     likelihood = SampledRows(credo.StudentT(FREEDOM, SCALE, "weighted"))
     dynamics = credo.Transition.additive(advance, NOISE**2)
@@ -112,7 +112,7 @@ def simulate_lorenz(seed: int, count: int, length: int = LENGTH, purpose: int = 
 
 
 def volatility_problem() -> Problem:
-    """Return the problem of the hidden volatility, which starts in its stationary law."""
+    """Return the problem of the hidden volatility, which starts in its stationary distribution."""
 
     def log_prob(eta: Array, y: Array) -> Array:
         log_var = eta + LEVEL

@@ -49,7 +49,7 @@ class GridTruth(NamedTuple):
         surprise: the mean of -log p over `draws` (n, T): the entropy with the draws' own error.
         entropy: in nats (n, T).
         upper: P(x2 > 0) (n, T).
-        normal: the cross-entropy of the normal law with the same moments (n, T).
+        normal: the cross-entropy of the normal distribution with the same moments (n, T).
     """
 
     draws: Array

@@ -45,7 +45,7 @@ class Problem:
         var: the prior variance: a number, or (d,).
         trained: learners with something that was trained for the problem, by the name of the method.
         training: the settings of that training, as JSON values.
-        shipped: the operator of credo that was trained for the problem, where there is one.
+        shipped: the operator of credo that was trained for the problem, if there is one.
     """
 
     model: credo.Model
@@ -63,7 +63,7 @@ class Problem:
         Arguments:
             learner: any learner.
             key: of its draws.
-            start: the prior mean (d,), where it is not that of the problem.
+            start: the prior mean (d,), if it is not that of the problem.
         """
         mean = jnp.zeros(self.size) + (self.mean if start is None else start)
         var = jnp.zeros(self.size) + self.var
@@ -94,7 +94,7 @@ class Method:
     Arguments:
         name: as the table shows it.
         build: see `Build`.
-        particles: the number of particles, where it is not that of the experiment.
+        particles: the number of particles, if it is not that of the experiment.
         note: what a reader must know.
     """
 

@@ -41,7 +41,7 @@ class WeightedSet(NamedTuple):
 
 
 def weighted_set(belief: AnyBelief, count: int, key: Array) -> WeightedSet:
-    """Return a belief as a weighted set: its own particles, or draws from it where it has a density.
+    """Return a belief as a weighted set: its own particles, or draws from it if it has a density.
 
     Arguments:
         belief: of any learner.

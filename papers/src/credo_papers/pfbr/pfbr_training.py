@@ -40,7 +40,7 @@ class Flows:
         tasks: makes the tasks of our operator, from one without training.
         steps: of gradient descent, by the name of the method.
         operator: settings of our operator.
-        sequences: the tasks of the published operator, where it is trained: one training after the other,
+        sequences: the tasks of the published operator, if it is trained: one training after the other,
             of equal length, each of which goes on with the parameters of the one before.
         density: what `credo.pfbr` takes as the density, or None.
         plan: how our operator is trained, but for the number of steps.

@@ -62,7 +62,7 @@ class Trial:
         progress: Progress,
         timed: bool = False,
     ) -> dict[str, Arrays]:
-        """Return the scores of every method by name: arrays (n, T), and "seconds" () where it is timed.
+        """Return the scores of every method by name: arrays (n, T), and "seconds" () if it is timed.
 
         A method of `few` has fewer rows than n.
 

@@ -70,7 +70,7 @@ class PublishedFlow(ParticleLearner):
             )
 
     def begin(self, belief: Particles) -> Particles:
-        """The first belief, with the density of the prior where it is asked for."""
+        """The first belief, with the density of the prior if it is asked for."""
         if belief.size != self.operator.dim:
             raise CredoError(
                 f"operator must have the dimension of the parameters, {belief.size}; it has "

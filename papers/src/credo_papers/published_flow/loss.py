@@ -9,7 +9,7 @@ With particles x_m and their log densities log q_m after m observations, a stati
     sum_m E_n[ log q_m(x_m) - log p(o_m | x_m) - log 1/N sum_j p(x_m | x_{m-1}^j) ]  ~>=  -log p(o_1:M).
 
 In the second a flow takes the posterior at m - 1 to that at m in one go, "absorbed", as the published code
-does it. Where the transition is "propagated", as the paper says, particles move with noise, and then the flow
+does it. If the transition is "propagated", as the paper says, particles move with noise, and then the flow
 begins with the kernel density estimate of Eq 18, log q = log p_hat, which also stands for the mixture.
 
 The divergence makes a particle's density d times as dear as the particle. So the mean E_n may be that of the

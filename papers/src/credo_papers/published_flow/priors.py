@@ -1,4 +1,4 @@
-"""Priors of tasks: mixtures of normal laws, among them those that a Dirichlet process generates."""
+"""Priors of tasks: mixtures of normal distributions, among them those that a Dirichlet process generates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["DirichletMixtures", "NormalMixture", "SegmentPrior", "normal_prior"]
 
 @record
 class NormalMixture(SetDensity):
-    """A mixture of K normal laws, which stays one under a linear model: K Kalman filters with weights.
+    """A mixture of K normals, which stays one under a linear model: K Kalman filters with weights.
 
     Attributes:
         means: the means (K, d).
@@ -56,13 +56,13 @@ class NormalMixture(SetDensity):
         return jax.nn.logsumexp(self.log_weights[:, None] + logs, axis=0)
 
     def move(self, transition: Array, noise: Array) -> NormalMixture:
-        """The law of A x + N(0, Q)."""
+        """The distribution of A x + N(0, Q)."""
         means = self.means @ transition.T
         covs = jax.vmap(lambda cov: symmetric(transition @ cov @ transition.T) + noise)(self.covs)
         return NormalMixture(means, covs, self.log_weights)
 
     def condition(self, look: Array, blur: Array, y: Array) -> tuple[NormalMixture, Array]:
-        """The law given y = B x + N(0, R), and log p(y)."""
+        """The distribution given y = B x + N(0, R), and log p(y)."""
 
         def one(mean: Array, cov: Array) -> tuple[Array, Array, Array]:
             spread = look @ cov
@@ -79,13 +79,13 @@ class NormalMixture(SetDensity):
 
 
 def normal_prior(mean: Array, cov: Array) -> NormalMixture:
-    """The mixture of the one law N(mean, cov)."""
+    """The mixture of the one distribution N(mean, cov)."""
     return NormalMixture(mean[None, :], cov[None, :, :], jnp.zeros(1, mean.dtype))
 
 
 @record
 class DirichletMixtures:
-    """Generated priors: mixtures of normal laws drawn from a truncated Dirichlet process.
+    """Generated priors: mixtures of normal distributions drawn from a truncated Dirichlet process.
 
     By stick breaking (Sethuraman 1994), with K components and the rest of the stick in the last one,
 

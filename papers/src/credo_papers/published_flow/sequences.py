@@ -54,7 +54,7 @@ class Sequence:
     Attributes:
         truth: the hidden state (d,).
         first: the prior of the task.
-        exact: the exact posterior, where it is known; otherwise `first`.
+        exact: the exact posterior, if it is known; otherwise `first`.
         values: the particles (N, d).
         count: the number of observations so far.
     """

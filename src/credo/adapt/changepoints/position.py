@@ -31,7 +31,7 @@ class Piece(Around[Gaussian]):
         belief: the belief about the coefficients w (P,), constant first.
         origin: the x at which the segment began.
         place: the latest value of x.
-        state: what the next observation does: 0 goes on, 1 begins the segment anew from the prior, 2 begins
+        state: what the next observation does: 0 goes on, 1 begins the segment again from the prior, 2 begins
             it at the value of the curve.
         prior: the belief about the coefficients before any data.
         jump_var: the variance of the step between the segments, for state 2.
@@ -113,7 +113,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
     Raises:
         CredoError: `degree` is negative, or `init` is given another number of parameters than `degree` + 1.
 
-    The learner is exact where the inner learner is. A polynomial about one origin is a polynomial about any
+    The learner is exact if the inner learner is. A polynomial about one origin is a polynomial about any
     other, so mixtures over hypotheses are matched about the same origin, in their first two moments. x is one
     number, or (1,).
 
@@ -155,7 +155,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         return replace(belief, belief=select(belief.state == 1, unmoved, later))
 
     def _start(self, belief: Piece, x: ArrayLike) -> tuple[Piece, Array]:
-        """The belief with the segment begun at x where it has not yet, and the features of x."""
+        """The belief with the segment begun at x if it has not yet, and the features of x."""
         place = as_like(x, belief.place).reshape(())
         new = belief.state > 0
         origin = jnp.where(new, place, belief.origin)

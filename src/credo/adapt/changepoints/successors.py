@@ -45,7 +45,7 @@ class Successors(ABC):
     def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
         """The log weights that the parents bring into each successor (births, M); -inf for no parent.
 
-        `alive` are those of the hypotheses (M,), -inf where a slot is free; `ending`, of those that end now.
+        `alive` are those of the hypotheses (M,), -inf if a slot is free; `ending`, of those that end now.
         """
 
     def parents(self, belief: Hypotheses[B], groups: Array, likeliest: Array) -> B:

@@ -55,7 +55,7 @@ class GammaWeight(TailedLearner[B], Generic[B]):
         CredoError: the learner, `shape`, `rate`, `iterations` or `evidence` is not allowed.
 
     Cost: `iterations` updates of `learner`. This is a variational approximation: evidence and forecast are
-    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
+    exact if the belief is certain (H P H' = 0) and approximate otherwise.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -115,7 +115,7 @@ class StudentTNoise(TailedLearner[B], Generic[B]):
         CredoError: the learner, `df`, `iterations` or `evidence` is not allowed.
 
     Cost: `iterations` updates of `learner`. This is a variational approximation: evidence and forecast are
-    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
+    exact if the belief is certain (H P H' = 0) and approximate otherwise.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -159,7 +159,7 @@ class InverseWishartNoise(TailedLearner[B], Generic[B]):
     Arguments:
         learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R.
         df: the degrees of freedom, above C - 1 for C outputs; as they grow, the result approaches the learner
-            inside. Where C is known only with the data, a smaller number gives `ok=False`.
+            inside. If C is known only with the data, a smaller number gives `ok=False`.
         iterations: how many updates an observation takes, at least 1.
         evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
             `credo.adapt.robust.tailed`.
@@ -172,7 +172,7 @@ class InverseWishartNoise(TailedLearner[B], Generic[B]):
 
     Cost: `iterations` updates of `learner`, and C^3. This is a variational approximation: evidence and
         forecast are
-    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
+    exact if the belief is certain (H P H' = 0) and approximate otherwise.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -159,7 +159,7 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
         """How far to trust the observation, by the residual of the belief before the update.
 
-        Where the trust of the `last` trial update is given, the residual is that of the trial.
+        If the trust of the `last` trial update is given, the residual is that of the trial.
         """
 
     @abstractmethod

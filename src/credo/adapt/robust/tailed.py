@@ -1,7 +1,7 @@
 """Learners for heavy-tailed noise, in which every observation has its own, inferred noise level.
 
 With the level summed out the noise is t(df, 0, K) for a scale matrix K, and `forecast` is t(df, yhat, H P
-H' + K), exact where the belief is certain. What `update` reports as `log_evidence` is chosen by `evidence`:
+H' + K), exact if the belief is certain. What `update` reports as `log_evidence` is chosen by `evidence`:
 
 "predictive": the density of `forecast`. Its tails widen with the belief, so that an outlier favours the
 less certain of two beliefs, by up to df / 2 nats for each factor of e between their scales squared.

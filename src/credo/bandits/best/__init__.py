@@ -1,6 +1,6 @@
 """The probability that each of K arms is best: that its expected reward is the largest.
 
-`of_any_law` looks at the law that a learner states, and takes the first of these that fits:
+`of_any_law` looks at the distribution that a learner states, and takes the first of these that fits:
 
 - Independent arms with densities f_a and distribution functions F_a (`of_normals`, `of_counts`):
   P(a is best) = integral f_a(x) prod_{b != a} F_b(x) dx. A fixed rule around one arm misses arms that are
@@ -8,7 +8,7 @@
 - Arms on points x_am of their own, with weights w_am (`of_draws`):
   P(a is best) = sum_m w_am integral_0^1 prod_{b != a} (P(b < x_am) + s P(b = x_am)) ds, where s breaks ties.
 - Arms with one unknown noise variance v: the average of the first over v (`noise_nodes`); two such arms, or
-  independent ones, need the Student-t law (`student`).
+  independent ones, need the Student-t distribution (`student`).
 - Hypotheses about all arms: the average over them.
 - Whatever else: the share of joint draws in which a is the largest (`of_draws`).
 """

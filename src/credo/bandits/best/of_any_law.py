@@ -1,4 +1,4 @@
-"""The probability that each arm is best, for whatever law of the expected rewards a learner states."""
+"""The probability that each arm is best, for any distribution of the expected rewards."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def probability_best(
       them, to 1e-4 by quadrature; draws of independent ensembles without any error.
     - Dirichlet class probabilities are exact, by independent gammas.
     - A mixture of hypotheses about all arms is the average over them.
-    - Two joint normal arms, or Student-t arms with one noise variance, are exact; more are exact where no two
-      are correlated. Where a learner is known to correlate them, as one of low rank does or one with more
+    - Two joint normal arms, or Student-t arms with one noise variance, are exact; more are exact if no two
+      are correlated. If a learner is known to correlate them, as one of low rank does or one with more
       arms than parameters, this is not looked for.
-    - All other laws are represented by `draws` joint draws, and the probability is the share of them. A
-      policy that plays these shares is *defined* by the draws, so that the probability it reports of its
-      choice is exact, given the key.
+    - All other distributions are represented by `draws` joint draws, and the probability is the share of
+      them. A policy that plays these shares is *defined* by the draws, so that the probability it reports of
+      its choice is exact, given the key.
 
     Arguments:
-        expectation: the law of the expected rewards.
+        expectation: the distribution of the expected rewards.
         allowed: whether each arm may be chosen (K,); None allows all.
         key: the key of the draws, where draws are needed.
         draws: how many joint draws, at least 1.
@@ -91,7 +91,7 @@ def _average(expectation: WeightedExpectation, allowed: Array, key: Array, draws
 
 
 def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
-    """Arms that are independent of one another, each a law of one number with a leading axis K."""
+    """Arms that are independent of one another, each a distribution of one number with a leading axis K."""
     log_weights = None
     if isinstance(parts, WeightedExpectation):
         if isinstance(parts.parts, Groups):
@@ -139,12 +139,12 @@ def _best_of_unlike(mixture: WeightedExpectation, parts: Groups[Expectation], al
 
 
 def _latent(part: LatentExpectation) -> tuple[Array, Array, Array | None]:
-    """The location, the scale and the degrees of freedom of one number; None for a normal law."""
+    """The location, the scale and the degrees of freedom of one number; None for a normal distribution."""
     return _turn(part) * part.location[0], part.scale[0], part.df
 
 
 def _turn(part: LatentExpectation) -> Array:
-    """1 where the mean of y grows with the output, and -1 where it falls."""
+    """1 if the mean of y grows with the output, and -1 if it falls."""
     if part.linear:
         return jnp.ones((), part.eta.dtype)
     centre, spread = part.location, jnp.maximum(part.scale, 1e-3)

@@ -1,9 +1,9 @@
 """The probability that an arm is best, for independent arms: normal, Student-t, or mixtures of them.
 
-The Student-t law is taken in elementary functions, which are fast enough for a thousand values in a step.
-`jax.scipy.special.betainc` loops over a continued fraction. Here a relation between df and df + 6 degrees of
-freedom, and two terms of Hill's expansion of the latter, give 1e-5 for df = 0.5, 4e-6 for df = 2 and better
-above.
+The Student-t distribution is taken in elementary functions, which are fast enough for a thousand values in a
+step. `jax.scipy.special.betainc` loops over a continued fraction. Here a relation between df and df + 6
+degrees of freedom, and two terms of Hill's expansion of the latter, give 1e-5 for df = 0.5, 4e-6 for df = 2
+and better above.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NORMAL = 1e6
 
 
 class StudentTerms(NamedTuple):
-    """What a Student-t law needs to know of its degrees of freedom; see `student_law`."""
+    """What a Student-t distribution needs to know of its degrees of freedom; see `student_law`."""
 
     df: Array
     rate: Array
@@ -223,7 +223,7 @@ def _centred(centre: Array, steps: Array, used: Array, allowed: Array) -> tuple[
 
 
 class _Laws(NamedTuple):
-    """The laws of the arms: (K, 1) each, or (K, J, 1) for mixtures."""
+    """The distributions of the arms: (K, 1) each, or (K, J, 1) for mixtures."""
 
     centre: Array
     rate: Array
@@ -232,7 +232,7 @@ class _Laws(NamedTuple):
 
     @staticmethod
     def of(centre: Array, spread: Array, free: Array | None, log_weights: Array | None) -> _Laws:
-        """The laws of (K, J) components."""
+        """The distributions of (K, J) components."""
         weights = None if log_weights is None else jnp.exp(log_weights)
         laws = _Laws(centre, 1.0 / spread, None if free is None else student_terms(free), weights)
         if weights is None:  # (K, 1) already

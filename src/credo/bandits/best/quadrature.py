@@ -89,7 +89,7 @@ def _rule(order: int, dtype: DTypeLike) -> tuple[Array, Array]:
 
 
 def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple[Array, Array]:
-    """Like `cell_nodes`, for laws with heavy tails: the (C + K - 1) n nodes are even in t, x = m + s sinh(t).
+    """Like `cell_nodes`, for heavy tails: the (C + K - 1) n nodes are even in t, x = m + s sinh(t).
 
     m and s are the centre and width of the arm that varies fastest in the cell: the one with the least
     s + (distance from m to the cell). A Student-t is not smooth at m +- i s, with s its scale times sqrt(df).
@@ -120,7 +120,7 @@ def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple
 def sum_in_chunks(
     integrate: Callable[[Array, Array, T], Array], nodes: Array, weights: Array, terms: T, cost: int
 ) -> Array:
-    """The sum (K,) of `integrate(nodes, weights, terms)` over chunks of the nodes (N,); 0 where not finite.
+    """The sum (K,) of `integrate(nodes, weights, terms)` over chunks of the nodes (N,); 0 if not finite.
 
     XLA spreads a loop of some thousand exponentials, or more than eight loops that can run side by side, over
     the processors, and waking them takes ten times as long as the loops themselves. So a chunk stays below

@@ -107,7 +107,7 @@ class Environment(ABC, Generic[S]):
 
     @property
     def steps(self) -> int | None:
-        """How many steps there are, such as the number of rows; None where there is no end."""
+        """How many steps there are, such as the number of rows; None if there is no end."""
         return None
 
     @property
@@ -150,7 +150,7 @@ class Environment(ABC, Generic[S]):
             state: the state.
 
         Returns:
-            The means (K,), of forbidden arms too; NaN where nobody knows them, as in a log.
+            The means (K,), of forbidden arms too; NaN if nobody knows them, as in a log.
         """
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Environment(ABC, Generic[S]):
             key: the key of this step; `arm_key` makes a key of the arm from it.
 
         Returns:
-            A number; NaN where the reward is not known.
+            A number; NaN if the reward is not known.
         """
 
     @abstractmethod
@@ -212,7 +212,7 @@ class Environment(ABC, Generic[S]):
         """The best arm for an agent that always chooses the same one.
 
         Returns:
-            The arm and its mean reward a step, or None where these differ from run to run.
+            The arm and its mean reward a step, or None if these differ from run to run.
         """
         return None
 

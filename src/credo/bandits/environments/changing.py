@@ -44,7 +44,7 @@ class _Masked(Surrounding[MaskedState[S], S], Generic[S]):
         """Which arms are there in step t (K,), after those of the step before."""
 
     def context(self, state: MaskedState[S]) -> Context:
-        """The context inside, and the arms that are there; where none is that may be chosen, all that may."""
+        """The context inside, and the arms that are there; if none is that may be chosen, all that may."""
         context = self.environment.context(state.inner)
         both = context.allowed & state.present
         return Context(context.x, jnp.where(jnp.any(both), both, context.allowed))
@@ -54,7 +54,7 @@ class _Masked(Surrounding[MaskedState[S], S], Generic[S]):
         return self.environment.means(state.inner)
 
     def reward(self, state: MaskedState[S], arm: ArrayLike, key: Key) -> Array:
-        """The reward inside; NaN where the arm may not be chosen."""
+        """The reward inside; NaN if the arm may not be chosen."""
         reward = self.environment.reward(state.inner, arm, key)
         return jnp.where(self.context(state).allowed[arm], reward, jnp.asarray(jnp.nan, reward.dtype))
 

@@ -79,7 +79,7 @@ class BernoulliArms(_MovingMeans):
         _settle(self, "chances", self.chances)
 
     def start(self, key: Key) -> Array:
-        """The chances (K,), drawn where they are not given."""
+        """The chances (K,), drawn if they are not given."""
         return self._draw(as_key(key)) if self.chances is None else jnp.asarray(self.chances)
 
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:
@@ -104,7 +104,7 @@ class GaussianArms(_MovingMeans):
         arms: the number of arms; not needed where `initial` is given.
         initial: the means (K,) at the start, or None to draw them.
         var: the variance of the rewards, above 0: a number, or (K,) for each arm.
-        prior_mean, prior_var: of the means, where they are drawn.
+        prior_mean, prior_var: of the means, if they are drawn.
         motion: how the means move.
 
     Raises:
@@ -135,7 +135,7 @@ class GaussianArms(_MovingMeans):
             )
 
     def start(self, key: Key) -> Array:
-        """The means (K,), drawn where they are not given."""
+        """The means (K,), drawn if they are not given."""
         return self._draw(as_key(key)) if self.initial is None else jnp.asarray(self.initial)
 
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:

@@ -87,7 +87,7 @@ class ContextualArms(Environment[ContextualState]):
     Arguments:
         arms: the number K of arms.
         size: the length d of a context.
-        likelihood: the law of the reward, given the score x'w_a.
+        likelihood: the distribution of the reward, given the score x'w_a.
         prior_var: the variance of a weight.
         law: "normal" for contexts from N(0, I), "sphere" for contexts of length 1.
         motion: how the weights move.
@@ -172,7 +172,7 @@ class Products(Environment[ProductsState]):
     Arguments:
         arms: the number K of products on offer.
         size: the number d of features.
-        likelihood: the law of the reward, given the score x_a'w.
+        likelihood: the distribution of the reward, given the score x_a'w.
         prior_var: the variance of a weight.
         turnover: the probability that a product is replaced in a step.
         law: "normal" for features from N(0, I), "sphere" for features of length 1.

@@ -38,7 +38,7 @@ class LogColumns(Protocol):
 
     @property
     def rewards(self) -> ArrayLike:
-        """Their rewards (N,), NaN where they are missing."""
+        """Their rewards (N,), NaN if they are missing."""
         ...
 
     @property
@@ -65,8 +65,8 @@ class LoggedReplay(RowEnvironment):
     Arguments:
         x: the contexts, a pytree of arrays (N, ...), or None for none.
         chosen: the arms of the log (N,), from 0.
-        rewards: their rewards (N,), NaN where one is missing.
-        propensities: the probabilities with which the log chose them (N,), or None where all were equal.
+        rewards: their rewards (N,), NaN if one is missing.
+        propensities: the probabilities with which the log chose them (N,), or None if all were equal.
         allowed: which arms could be chosen (N, K), or None for all.
         arms: the number K of arms; by default one more than the highest of `chosen`.
         per_action: whether x has a row for every arm, (N, K, d).

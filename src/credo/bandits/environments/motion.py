@@ -90,7 +90,7 @@ class Drifts(Motion):
 
 @record
 class Jumps(Motion):
-    """Piecewise constant arms: in every step, an arm is drawn anew with probability `hazard`.
+    """Piecewise constant arms: in every step, an arm is drawn again with probability `hazard`.
 
     Arguments:
         hazard: the probability of a jump in a step, from 0 to 1.
@@ -111,7 +111,7 @@ class Jumps(Motion):
         require_interval("hazard", self.hazard, 0.0, 1.0)
 
     def move(self, values: Array, draw: Callable[[Array], Array], key: Array) -> Array:
-        """The values, or new ones where there is a jump."""
+        """The values, or new ones if there is a jump."""
         when, what = jax.random.split(key)
         count = 1 if self.together else values.shape[0]
         jump = jax.random.bernoulli(when, as_like(self.hazard, values), (count,))

@@ -93,7 +93,7 @@ class KnownMeans(RowEnvironment):
         return self.payoffs(state.row)
 
     def reward(self, state: RowsState, arm: ArrayLike, key: Key) -> Array:
-        """The mean reward of the arm in the row, and Gaussian noise where there is some."""
+        """The mean reward of the arm in the row, and Gaussian noise if there is some."""
         mean: Array = self.means(state)[arm]
         if self.noise_var is None:
             return mean

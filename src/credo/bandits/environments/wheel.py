@@ -24,7 +24,7 @@ class Wheel(Environment[Array]):
     Arm 4 is safe: its rewards have mean 1.2 everywhere. Arms 0 to 3 have mean 1.0, but where |x| > delta the
     arm of the quadrant has mean 50: arm 0 for (+, +), 1 for (+, -), 2 for (-, +) and 3 for (-, -). Such
     contexts come with probability 1 - delta^2. An agent that knew the means would earn
-    50 (1 - delta^2) + 1.2 delta^2 a step. Delta is usually .5, .7, .9, .95 or .99.
+    50 (1 - delta^2) + 1.2 delta^2 a step. Delta is usually 0.5, 0.7, 0.9, 0.95 or 0.99.
 
     Arguments:
         delta: the radius of the dull part, from 0 to 1.

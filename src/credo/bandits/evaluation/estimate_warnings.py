@@ -119,7 +119,7 @@ def effective_rows(weights: np.ndarray) -> float:
 def log_warnings(log: Log) -> Iterator[str]:
     """Whether the recorded propensities can be those by which the arms were drawn.
 
-    Where the probabilities of all arms are on record, each arm must have been chosen about as often as its
+    If the probabilities of all arms are on record, each arm must have been chosen about as often as its
     own add up to. Otherwise the sum of 1 / p over the rows that chose an arm must not exceed the number of
     rows.
     """

@@ -24,7 +24,7 @@ __all__ = ["row_weights"]
 def row_weights(target: np.ndarray, pmfs: np.ndarray) -> np.ndarray:
     """h (n,), with the mean 1, from pi and the p of all arms (n, K), where p > 0 wherever pi > 0.
 
-    Where a mean has no row yet, it is 1, which v never goes below.
+    If a mean has no row yet, it is 1, which v never goes below.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(target > 0.0, target**2 / pmfs, 0.0)

@@ -26,7 +26,7 @@ SlateEstimatorName: TypeAlias = Literal["sips", "rips", "dr"]
 
 class _Slates(NamedTuple):
     """n slates of at most S places. `rows` (n, S) are rows of the log, -1 below the last place of a slate;
-    `rewards` (n, S) are weighed and 0 where there are none; `lost` slates had no reward, or lacked a place.
+    `rewards` (n, S) are weighed and 0 if there are none; `lost` slates had no reward, or lacked a place.
     """
 
     rows: np.ndarray

@@ -59,7 +59,7 @@ class Terms:
         return table if self.shares is None else table * self.shares[:, None]
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
-        """The value from sums (..., 4) of these columns; NaN where no weight is above 0."""
+        """The value from sums (..., 4) of these columns; NaN if no weight is above 0."""
         count, direct, correction, weights = np.moveaxis(sums, -1, 0)
         below = weights if self.normalises else count
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -94,7 +94,7 @@ class WeighedRows:
 
     `target` (n, K) are the policy's probabilities, `weights` (n,) are pi(a | x) / p of the chosen arms, and
     `all_weights` (n, K) of all arms: infinite where the log never chooses an arm that the policy chooses, and
-    None where the log does not say. `mask` (N,) says which rows of the whole log these are.
+    None if the log does not say. `mask` (N,) says which rows of the whole log these are.
     """
 
     log: Log

@@ -57,7 +57,7 @@ def check_pmfs(field: str, pmfs: np.ndarray, allowed: np.ndarray) -> None:
 
 
 def arm_names(arms: Sequence[Any] | int) -> tuple[str, ...]:
-    """The names of arms as text: those given, or the numbers from 0 where only their count is.
+    """The names of arms as text: those given, or the numbers from 0 if only their count is.
 
     A `DataError` says that there is no arm, or that two have one name.
     """
@@ -115,7 +115,7 @@ def contexts_of(contexts: Any) -> PyTree:
 
 
 def context_columns(values: Sequence[Any], tags: bool = True) -> PyTree:
-    """Turn N JSON values into a tree of arrays with N rows; None where all values are null.
+    """Turn N JSON values into a tree of arrays with N rows; None if all values are null.
 
     Objects become dicts of columns, lists with texts one column of tuples, which are `tags` (not under
     "actions", where a list has an entry for each arm), other lists of one length (or a `DataError`) arrays
@@ -188,7 +188,7 @@ def take_rows(contexts: PyTree, rows: Any) -> PyTree:
 
 
 def row_of(contexts: PyTree, row: int) -> PyTree:
-    """The context of one row: numbers and text where columns have one axis, arrays where they have more."""
+    """The context of one row: numbers and text where columns have one axis, arrays if they have more."""
 
     def cell(leaf: np.ndarray) -> Any:
         value = leaf[row]

@@ -24,7 +24,7 @@ class DecisionLine(NamedTuple):
     """A decision as a line of a log gives it.
 
     `arms` are the allowed ones (None: all), and `features` and `pmf` are those of arms by name. The reward is
-    NaN where the line does not say, `time` is in seconds, and `thinning` is the probability with which such a
+    NaN if the line does not say, `time` is in seconds, and `thinning` is the probability with which such a
     line was left out of the log.
     """
 
@@ -53,7 +53,7 @@ class RewardLine(NamedTuple):
 
 def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine | None:
     """Read one of our lines, of the kind "decision", "observed" (a decision that was made elsewhere, whose
-    propensity is NaN where nobody knows it), "reward" or "row" (a decision with its reward); None where it
+    propensity is NaN if nobody knows it), "reward" or "row" (a decision with its reward); None if it
     says that a bandit began, how its arms changed, or what it was taught; and for a reward that was refused,
     which is none.
 
@@ -165,7 +165,7 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
     """Read a line of dsjson; its reward is -`_label_cost`.
 
     Arms have the names in `_tag`, where all have one, and otherwise their numbers from 1. `a` holds the
-    numbers of the arms (from 1, or from 0 where 0 is among them) in the order of the probabilities in `p`.
+    numbers of the arms (from 1, or from 0 if 0 is among them) in the order of the probabilities in `p`.
     Without `_label_cost`, the reward is the first number among the observations `o`. An observation that
     stands alone (`RewardValue`) is a reward. Errors are those of `parse_line`.
     """

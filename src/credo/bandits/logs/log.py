@@ -39,7 +39,7 @@ class Log:
     Arguments:
         arms: the names of the arms.
         chosen: the number of the arm that was drawn, (N,), from 0; or its name.
-        rewards: what it earned, (N,), in units of the reward; NaN where nothing is known yet.
+        rewards: what it earned, (N,), in units of the reward; NaN if nothing is known yet.
         propensities: the probability with which it was drawn, (N,), above 0 and at most 1.
         contexts: what was known before the choice: an array (N, d), or (N, K, d) with features of each arm; a
             tree of columns (N, ...), text among them, with features of each arm under "actions"; a list of

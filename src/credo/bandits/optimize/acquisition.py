@@ -89,7 +89,7 @@ def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
         slopes: b (M,).
 
     Returns:
-        log KG, -inf where no line passes another. Cost: M^2.
+        log KG, -inf if no line passes another. Cost: M^2.
 
     Example:
         >>> lines = jnp.asarray([0.0, 0.0]), jnp.asarray([0.0, 1.0])

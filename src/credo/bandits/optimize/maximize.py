@@ -34,7 +34,7 @@ def ascend_in_box(
 
     Each number of a row moves by a length of its own in the direction of the sign of its derivative. The
     length grows by 1.2 while the sign stays and halves when it turns, so the scale of the function does not
-    matter (Rprop: Riedmiller & Braun 1993). The first steps have the lengths `first` (S,), or .05. Rows are
+    matter (Rprop: Riedmiller & Braun 1993). The first steps have the lengths `first` (S,), or 0.05. Rows are
     projected onto -box <= row <= box, and only the numbers that are `free` (D,) move. The best row of each
     path (S, D) is kept, with its value (S,), which is not below that of its start.
     """
@@ -81,7 +81,7 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
     """The point (D,) of a space where a differentiable function is largest, as far as a search finds it.
 
     Candidates are spread evenly and around rows (M, D) that are known to be good, and the best are improved
-    by `ascend_in_box`. Where there are whole numbers or choices, a second round follows: in the first, whole
+    by `ascend_in_box`. If there are whole numbers or choices, a second round follows: in the first, whole
     numbers move freely and are rounded; in both, each row then moves to the best of its neighbours, which
     differ in one whole number by 1 or in one choice. A space of at most 512 points is searched whole. Values
     that are not finite count as the worst. Half of the candidates near a good point

@@ -45,7 +45,7 @@ class Optimizer:
     trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale and for a
     process that is fitted.
 
-    Where trials failed, what a point promises is multiplied by the probability that its trial succeeds
+    If trials failed, what a point promises is multiplied by the probability that its trial succeeds
     (Schonlau, Welch & Jones 1998), by a second process that learns which points fail; and they count as
     pending, so that nothing more is expected to be learned there.
 

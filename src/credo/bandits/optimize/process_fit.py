@@ -1,4 +1,4 @@
-"""The numbers of a Gaussian process that make some trials most probable, found anew for each question."""
+"""The numbers of a Gaussian process that make some trials most probable, found again for each question."""
 
 from __future__ import annotations
 
@@ -103,9 +103,10 @@ def fit_process(
     """The belief of a Gaussian process about some trials, under its most probable numbers, and their units.
 
     Most probable are the length scales of the variables, the noise and the bend of the values (see `Units`),
-    given the values and under log-normal laws, and with the variance of the function integrated out: length
-    scales have the median sqrt(d) for d variables on inputs from -1 to 1 (as Hvarfner, Hellsten & Nardi 2024,
-    "Vanilla Bayesian optimization performs great in high dimensions"). Two starts are climbed by BFGS.
+    given the values and under log-normal distributions, and with the variance of the function integrated out:
+    length scales have the median sqrt(d) for d variables on inputs from -1 to 1 (as Hvarfner, Hellsten &
+    Nardi 2024, "Vanilla Bayesian optimization performs great in high dimensions"). Two starts are climbed by
+    BFGS.
     Approximate: the uncertainty of these numbers does not enter the belief.
 
     Arguments:

@@ -33,7 +33,7 @@ def climb_in_box(
     """Climb a smooth function of a point (p,) in low <= point <= high, by projected BFGS.
 
     Each step evaluates the function and its gradient once. A step that does not rise enough (Armijo) is cut
-    to .3 of it, and numbers that stand at an end of the box and want to leave it stay. Source: Nocedal &
+    to 0.3 of it, and numbers that stand at an end of the box and want to leave it stay. Source: Nocedal &
     Wright 2006, Numerical Optimization, equation 6.17.
 
     Returns:

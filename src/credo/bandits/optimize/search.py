@@ -61,7 +61,7 @@ class Search:
         initial: how many points are spread evenly before the learner is asked.
         scaled: whether values are standardised for the learner.
         fitted: whether the learner is a `credo.GaussianProcess` whose numbers, with the bend of the values
-            (see `Units`), are found anew at each question.
+            (see `Units`), are found again at each question.
 
     Example:
         >>> import credo
@@ -116,7 +116,7 @@ class Search:
 
     @property
     def sign(self) -> float:
-        """1 where large values are good, else -1."""
+        """1 if large values are good, else -1."""
         return 1.0 if self.goal == "max" else -1.0
 
     def start(self, key: Key, capacity: int) -> Trials:

@@ -108,7 +108,7 @@ class Space:
         return np.concatenate([np.full(one.columns, one.edge) for one in self.variables])
 
     def points(self, most: int) -> np.ndarray | None:
-        """All points as rows (M, D), where there are at most `most`; else None."""
+        """All points as rows (M, D), if there are at most `most`; else None."""
         total = 1
         for one in self.variables:
             total *= one.count or most + 1

@@ -85,11 +85,11 @@ class Trials:
         return Units(mean, jnp.sqrt(jnp.where(spread, var, 1.0)))
 
     def scores(self, sign: float) -> Array:
-        """The values (N,) times the sign, -inf where there is no trial."""
+        """The values (N,) times the sign, -inf if there is no trial."""
         return jnp.where(self.numbers < self.count, sign * self.values, -jnp.inf)
 
     def best(self, how_many: int, sign: float) -> Array:
-        """The rows of the best trials, best first (M, D); where there are fewer, the best one again."""
+        """The rows of the best trials, best first (M, D); if there are fewer, the best one again."""
         places = jnp.argsort(-self.scores(sign), stable=True)[: min(how_many, self.capacity)]
         good = self.numbers[: places.shape[0]] < self.count
         return self.rows[jnp.where(good, places, places[0])]

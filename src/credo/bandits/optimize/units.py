@@ -14,19 +14,19 @@ __all__ = ["Units"]
 class Units:
     """The units in which a learner sees values: (value - mean) / sd, of the values so far.
 
-    Where values are bent, the distance from the best one is bent first,
+    If values are bent, the distance from the best one is bent first,
 
         u = bend log(1 + sign (best - value) / bend),   seen = -sign (u - mean) / sd,
 
-    which is nearly the distance itself where `bend` is large beside it, and a logarithm where it is small, so
+    which is nearly the distance itself where `bend` is large beside it, and a logarithm if it is small, so
     that values that are bad by far do not hide the differences between good ones. Source: Snelson, Rasmussen
     & Ghahramani 2004, "Warped Gaussian processes", with this bend.
 
     Attributes:
-        mean, sd: the mean and standard deviation of values, or of u; sd is 1 where there is no spread yet.
-        best: the best value; None where values are not bent.
+        mean, sd: the mean and standard deviation of values, or of u; sd is 1 if there is no spread yet.
+        best: the best value; None if values are not bent.
         bend: the distance at which values begin to be bent, above 0.
-        sign: 1 where large values are good, else -1.
+        sign: 1 if large values are good, else -1.
 
     Example:
         >>> units = Units(jnp.asarray(2.0), jnp.asarray(4.0))

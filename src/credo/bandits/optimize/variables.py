@@ -61,7 +61,7 @@ class Range:
 
     @property
     def count(self) -> int | None:
-        """How many values there are; None where they are not counted."""
+        """How many values there are; None if they are not counted."""
         return round(self.high - self.low) + 1 if self.whole else None
 
     @property
@@ -74,7 +74,7 @@ class Range:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
     def every(self) -> list[np.ndarray]:
-        """The parts of all values, where they are whole."""
+        """The parts of all values, if they are whole."""
         return [self.encode(int(self.low) + i) for i in range(self.count or 0)]
 
     def encode(self, value: object) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Policies: from what is believed about the expected rewards of K arms to the probability of each arm.
 
 The arm is drawn from these probabilities, so the probability on record, which off-policy evaluation divides
-by, is exact. A policy sees only the K-dimensional law of the rewards, never the learner.
+by, is exact. A policy sees only the K-dimensional distribution of the rewards, never the learner.
 """
 
 from credo.bandits.policies.base import Policy

@@ -42,13 +42,13 @@ class Policy:
         """The probability of each arm.
 
         Arguments:
-            expectation: the law of the K expected rewards.
+            expectation: the distribution of the K expected rewards.
             allowed: whether each arm may be chosen (K,); None allows all.
             t: how many decisions or updates have been made.
             key: the key of whatever the policy draws to find its probabilities.
 
         Returns:
-            Probabilities (K,), which sum to 1, with 0 where an arm is not allowed. Where no arm is allowed,
+            Probabilities (K,), which sum to 1, with 0 if an arm is not allowed. Where no arm is allowed,
             all are 0.
         """
         allowed = jnp.ones(expectation.size, bool) if allowed is None else jnp.asarray(allowed, bool)

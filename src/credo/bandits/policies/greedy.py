@@ -135,7 +135,7 @@ class Uniform(Policy):
 
 @record
 class Fixed(Policy):
-    """Choose one arm always; where it is not allowed, any allowed arm with the same probability.
+    """Choose one arm always; if it is not allowed, any allowed arm with the same probability.
 
     Arguments:
         arm: the arm, from 0.

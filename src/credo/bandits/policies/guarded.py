@@ -22,7 +22,7 @@ class Guarded(Policy):
     The probabilities of the policy and of the baseline are mixed, (1 - holdout) p + holdout q, and replaced
     by the nearest ones (least squares) between the bounds. So the probability on record stays exact.
 
-    Where the arms that are allowed at a step cannot meet the bounds, floors are lowered, or caps are raised,
+    If the arms that are allowed at a step cannot meet the bounds, floors are lowered, or caps are raised,
     in proportion, just enough.
 
     Arguments:
@@ -111,13 +111,13 @@ class Guarded(Policy):
         """The probability of each arm, within the bounds.
 
         Arguments:
-            expectation: the law of the K expected rewards.
+            expectation: the distribution of the K expected rewards.
             allowed: whether each arm may be chosen (K,); None allows all.
             t: how many decisions or updates have been made.
             key: the key of whatever the policy draws to find its probabilities.
 
         Returns:
-            Probabilities (K,), which sum to 1, with 0 where an arm is forbidden or not allowed. Where no arm
+            Probabilities (K,), which sum to 1, with 0 if an arm is forbidden or not allowed. Where no arm
             is left, all are 0.
 
         Raises:

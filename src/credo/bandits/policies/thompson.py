@@ -105,7 +105,7 @@ class InformationDirected(Policy):
 
     The gain of an arm is the variance of its mean reward given which arm is best, a lower bound of what its
     reward tells about that. Source: Russo & Van Roy 2014 (NeurIPS) and 2018 (Operations Research 66),
-    "variance-based" information-directed sampling; the law is represented by joint draws.
+    "variance-based" information-directed sampling; the distribution is represented by joint draws.
 
     Arguments:
         draws: how many joint draws, at least 2.

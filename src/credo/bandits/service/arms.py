@@ -20,7 +20,7 @@ Share: TypeAlias = tuple[float, float]
 
 class Limits(NamedTuple):
     """What holds the choice of a decision: which slots are allowed (K,), and the least and the largest
-    probability of each (2, K), None where they are not bounded.
+    probability of each (2, K), None if they are not bounded.
     """
 
     allowed: np.ndarray
@@ -46,7 +46,7 @@ class Arms:
 
     @classmethod
     def of(cls, names: Iterable[str] | None, capacity: int) -> Arms:
-        """The first arms in K slots, by names or as "0" to "K-1"; a CredoError where they cannot be."""
+        """The first arms in K slots, by names or as "0" to "K-1"; a CredoError if they cannot be."""
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
         chosen = [str(slot) for slot in range(capacity)] if names is None else list(names)
@@ -82,7 +82,7 @@ class Arms:
 
     @functools.cached_property
     def named(self) -> np.ndarray | None:
-        """Which slots have an arm, (K,) bool; None where all have."""
+        """Which slots have an arm, (K,) bool; None if all have."""
         return (
             None
             if len(self.names) == len(self.slots)
@@ -97,7 +97,7 @@ class Arms:
         return mask
 
     def slot(self, name: object) -> int:
-        """The slot of an arm; a CredoError where there is no such arm."""
+        """The slot of an arm; a CredoError if there is no such arm."""
         if isinstance(name, str) and name in self._where:
             return self._where[name]
         hint = suggest(str(name), self._where)
@@ -106,7 +106,7 @@ class Arms:
         raise CredoError(f"arm must be one of the arms, {known}; got {name!r}{tail}.", field="arm")
 
     def require_new(self, name: object) -> str:
-        """The name of a new arm; a CredoError where it is no text, or there is such an arm."""
+        """The name of a new arm; a CredoError if it is no text, or there is such an arm."""
         if not isinstance(name, str) or not name:
             raise CredoError(f"arms must have texts for names; got {name!r}.", field="arms")
         if name in self._where:
@@ -153,7 +153,7 @@ class Arms:
 
     @functools.cached_property
     def bounds(self) -> np.ndarray | None:
-        """The least and the largest probability by slot (2, K); None where no arm has any."""
+        """The least and the largest probability by slot (2, K); None if no arm has any."""
         if not self.shares:
             return None
         bounds = np.stack([np.zeros(len(self.slots)), np.ones(len(self.slots))])
@@ -163,7 +163,7 @@ class Arms:
         return bounds
 
     def limits(self, names: Iterable[str] | None = None) -> Limits:
-        """What holds a choice among arms of these names; a CredoError where none may be chosen."""
+        """What holds a choice among arms of these names; a CredoError if none may be chosen."""
         return Limits(self.mask(names), self.bounds)
 
     def forbid(self, name: str) -> Arms:
@@ -177,7 +177,7 @@ class Arms:
         return replace(self, forbidden=self.forbidden - {name})
 
     def mask(self, names: Iterable[str] | None = None, *, forbidden: bool = False) -> np.ndarray:
-        """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError where none may.
+        """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError if none may.
         `forbidden` arms may be among them, where somebody else chose.
         """
         if isinstance(names, str):
@@ -212,7 +212,7 @@ def _with(values: tuple[str | None, ...], slot: int, value: str | None) -> tuple
 
 
 def _share_of(name: str, share: Any) -> Share:
-    """Bounds as two numbers; a CredoError where they are none."""
+    """Bounds as two numbers; a CredoError if they are none."""
     try:
         low, high = map(float, share)
     except (TypeError, ValueError):

@@ -53,7 +53,7 @@ class Caster:
         self, inputs: Inputs, standing: Cast, names: Names, table: np.ndarray | None, free: bool
     ) -> Cast:
         """The arms of a decision beside those that stand. Features are taken in, unless they have become a
-        `table` before. A CredoError says what cannot be, as where none is allowed that must be `free`.
+        `table` before. A CredoError says what cannot be, as if none is allowed that must be `free`.
         """
         if names is None or not isinstance(names, Mapping):
             return standing

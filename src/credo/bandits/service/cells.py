@@ -40,7 +40,7 @@ def cells_of(context: Mapping[str, object], what: str) -> dict[str, Cell]:
 
 
 def texts_of(cell: Cell) -> tuple[str, ...] | None:
-    """The texts of a cell, once each; None where it has none, as a number."""
+    """The texts of a cell, once each; None if it has none, as a number."""
     if isinstance(cell, str):
         return (cell,)
     return tuple(dict.fromkeys(cell)) if isinstance(cell, tuple) else None

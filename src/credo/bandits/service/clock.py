@@ -16,7 +16,7 @@ Clock: TypeAlias = Callable[[], float]
 class Time:
     """Seconds that never go back, and go on where a clock does.
 
-    Where no `clock` is passed, it is the system's at the start, and from then on `time.monotonic`, which no
+    If no `clock` is passed, it is the system's at the start, and from then on `time.monotonic`, which no
     correction of the system's clock moves. A clock that goes back has `behind` seconds less from then on, so
     that time goes on with it: latest = max(latest, clock + behind).
     """

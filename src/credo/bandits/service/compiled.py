@@ -114,7 +114,7 @@ def decider(form: Form, row: WordLayout, length: int | None = None) -> Built:
 
 
 def _decide(form: Form, row: WordLayout, length: int | None) -> Built:
-    """The decisions before they are compiled; a CredoError where the agent cannot take such a context."""
+    """The decisions before they are compiled; a CredoError if the agent cannot take such a context."""
     try:
         choice = jax.eval_shape(form.choice, *form.blank(), row.blank)
     except (TypeError, ValueError, IndexError) as error:
@@ -176,7 +176,7 @@ class ArmProgram(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
-    """The update of one arm; None where no large array has a part of each arm that stays until its reward, as
+    """The update of one arm; None if no large array has a part of each arm that stays until its reward, as
     where time moves the beliefs about all arms, or an update changes another large array.
     """
     agent, _ = form.setting.blank

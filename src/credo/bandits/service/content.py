@@ -101,7 +101,7 @@ def require_reward(value: object) -> None:
 
 
 def require_range(reward_range: object) -> RewardRange | None:
-    """The range of rewards as two numbers, or None; a CredoError where it is none."""
+    """The range of rewards as two numbers, or None; a CredoError if it is none."""
     if reward_range is None:
         return None
     try:

@@ -43,12 +43,12 @@ class ArmDecision(NamedTuple):
         arm: the name of the chosen arm.
         propensity: the probability with which it was chosen, which is exact; for a choice that was made
             elsewhere it is the one that was said, or NaN.
-        pmf: the probability of every arm, by name; 0 for arms that were not allowed, and NaN where nobody
+        pmf: the probability of every arm, by name; 0 for arms that were not allowed, and NaN if nobody
             said it.
         mean: the expected reward of every arm.
         sd: the standard deviation of the expected reward of every arm, without the noise.
         version: how often the belief that decided had changed.
-        expires: the time after which its reward no longer counts, in seconds; None where there is none.
+        expires: the time after which its reward no longer counts, in seconds; None if there is none.
 
     Example:
         >>> ArmDecision("0-1", "red", 0.5, {"red": 0.5, "blue": 0.5}, {}, {}, 0).expires is None
@@ -108,7 +108,7 @@ class Observed(NamedTuple):
 
     Attributes:
         id: the id of the choice, by which a later reward comes.
-        status: what became of the reward; None where none has come yet.
+        status: what became of the reward; None if none has come yet.
 
     Example:
         >>> bool(Observed("0-1", RewardStatus.LEARNED)), bool(Observed("0-2", None))
@@ -135,7 +135,7 @@ class Explanation:
         version: how often the belief has changed by now.
         mean, sd: what is believed now about the expected reward of every arm at that context.
         best: the probability that each arm is the best of those that were allowed, as believed now.
-        prior_mean, prior_sd: what was believed before any reward; empty where the prior is not known.
+        prior_mean, prior_sd: what was believed before any reward; empty if the prior is not known.
         data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that is gone; empty without a prior.
         status: "pending", or what became of the reward.
         shared: the names and values that share a place of the vector in which this context has something, as

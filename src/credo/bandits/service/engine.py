@@ -202,7 +202,7 @@ class Engine:
             yield
 
     def known(self, id: str | None, content: str) -> Entry | None:
-        """The decision of an id, if there is one; a CredoError where it has left the window, or was asked
+        """The decision of an id, if there is one; a CredoError if it has left the window, or was asked
         otherwise.
         """
         if id is None:
@@ -294,7 +294,7 @@ class Engine:
         return silent
 
     def defaults(self, silent: Sequence[Entry]) -> list[tuple[Entry, float]]:
-        """What comes to the rewards of decisions whose window is over: nothing where parts of it came."""
+        """What comes to the rewards of decisions whose window is over: nothing if parts of it came."""
         return [(entry, 0.0 if entry.parts else float(self.on_missing)) for entry in silent]
 
     def learn(

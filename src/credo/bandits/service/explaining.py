@@ -25,7 +25,7 @@ NAMED = 20
 
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
-    """The explanation of a remembered decision, beside the belief before any reward, where it is known."""
+    """The explanation of a remembered decision, beside the belief before any reward, if it is known."""
     decision, state = engine.answer(entry), engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=entry.decision.mean.__getitem__)

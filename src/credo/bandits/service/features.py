@@ -36,7 +36,7 @@ class Features:
     value, and one for other values; each further value takes one more, until `categories` of them or the
     places are used up. A list with texts is a list of tags, each of which is such a value. A list of numbers
     takes one place a number. Objects may lie in objects: `{"user": {"age": 31}}` is `user.age`. What is
-    missing (None, NaN, or left out) is 0, and the first place is 1 where anything that was seen before is
+    missing (None, NaN, or left out) is 0, and the first place is 1 if anything that was seen before is
     missing.
 
     No new name or value is refused. A name for which no place is left shares one, which a hash of it chooses
@@ -83,7 +83,7 @@ class ContextFeature(NamedTuple):
         kind: "number" (a truth value is one), or "text", of which tags are several.
         places: where it stands in the vector; the first place of a text is that of other values.
         values: the values of a text that have a place of their own, in the order of the others.
-        numbers: how many of them were taken in; 0 where they are not standardised.
+        numbers: how many of them were taken in; 0 if they are not standardised.
         mean, sd: their mean and standard deviation.
 
     Example:
@@ -232,7 +232,7 @@ class FeatureEncoder:
         return table
 
     def _cells(self, context: Mapping[str, object]) -> dict[str, Any]:
-        """The values by name: floats, truth values, texts and tags, and None where one is missing."""
+        """The values by name: floats, truth values, texts and tags, and None if one is missing."""
         cells: dict[str, Any] = {}
         for label, cell in cells_of(context, self.what).items():
             if type(cell) is float and math.isfinite(cell):  # as most are
@@ -319,7 +319,7 @@ class FeatureEncoder:
 
     @classmethod
     def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:
-        """The encoder that `to_dict` described; a FormatError where its places cannot be."""
+        """The encoder that `to_dict` described; a FormatError if its places cannot be."""
         encoder = cls(Features(**saved["settings"]), what)
         taken = {0}
         for name, (place, *parts) in saved["known"].items():

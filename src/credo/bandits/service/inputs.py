@@ -80,7 +80,7 @@ class Inputs:
             raise CredoError(f"context must have {words[0]}, as before; got {words[1]}.", field="context")
 
     def of(self, context: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
-        """The agent's inputs, with features by slot (K, e) or None; a CredoError where rows do not fit."""
+        """The agent's inputs, with features by slot (K, e) or None; a CredoError if rows do not fit."""
         if self.design != "actions":
             return context if context is None else context.astype(self._kind)
         slots = len(arms.slots)
@@ -111,7 +111,7 @@ class Inputs:
             )
 
     def features(self, name: str, value: Any) -> np.ndarray | None:
-        """The features of an arm as a vector, None where arms have none; a CredoError if this one differs."""
+        """The features of an arm as a vector, None if arms have none; a CredoError if this one differs."""
         if self.actions is None:
             if value is not None:
                 raise CredoError(
@@ -129,7 +129,7 @@ class Inputs:
 
     def table(self, told: Mapping[str, Any], slots: int) -> np.ndarray:
         """The features of arms as rows, one a slot (K, e), which are taken in; a CredoError, and no change,
-        where there are none. They come by name, or all of them as arrays of e numbers.
+        if there are none. They come by name, or all of them as arrays of e numbers.
         """
         names, rows = list(told), list(told.values())
         if self.actions is None:

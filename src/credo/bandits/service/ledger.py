@@ -80,7 +80,7 @@ class Ledger(Journal):
         self.sync()
 
     def begun(self, of: str | None) -> tuple[Mark, str] | None:
-        """Where such a bandit began last, and the epoch of its ids; None where none has."""
+        """Where such a bandit began last, and the epoch of its ids; None if none has."""
         found = None
         for at, event in self._objects(None):
             if event.get("kind") == "begin" and event.get("of") == of:
@@ -88,7 +88,7 @@ class Ledger(Journal):
         return None if found is None else (self._mark_at(found[0]), found[1])
 
     def events(self, mark: Mark | None) -> list[dict[str, Any]]:
-        """What was written after a place; a DataError where another bandit goes on there."""
+        """What was written after a place; a DataError if another bandit goes on there."""
         events = [event for _, event in self._objects(mark)]
         if any(event.get("kind") == "begin" for event in events):
             raise DataError(

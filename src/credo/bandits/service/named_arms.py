@@ -54,7 +54,7 @@ class NamedArms:
 
         The probabilities of the policy are replaced by the nearest ones (least squares) between the bounds,
         so that the propensity on record stays exact (see `Guarded`). Bounds hold for every decision, and so
-        for the expected share of any number of them. Where an arm is forbidden or left out of `arms`, and the
+        for the expected share of any number of them. If an arm is forbidden or left out of `arms`, and the
         others cannot meet their bounds any more, least ones are lowered, or largest ones raised, in
         proportion, just enough.
 
@@ -162,7 +162,7 @@ def _added(
 
 
 def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inherit: str | None) -> int:
-    """The slot of a new arm; a CredoError where there is none."""
+    """The slot of a new arm; a CredoError if there is none."""
     design, waiting = engine.agent.design, engine.window.waiting
     free = [slot for slot, name in enumerate(arms.slots) if name is None]
     if inherit is not None:

@@ -68,7 +68,7 @@ def observe(
 
 
 def _pmf(arms: Arms, slot: int, mask: np.ndarray, propensity: Any) -> np.ndarray:
-    """The probabilities of the slots (K,), NaN where nobody knows; a CredoError where they are none."""
+    """The probabilities of the slots (K,), NaN if nobody knows; a CredoError if they are none."""
     pmf = np.where(mask, math.nan, 0.0)
     if propensity is None:
         return pmf

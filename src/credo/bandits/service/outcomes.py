@@ -37,7 +37,7 @@ class Outcomes(NamedArms):
         """Learn the reward of a decision, once; or keep a part of it, until the last one comes.
 
         The whole reward is the sum of the named parts and of the one value without a name, which closes it,
-        as 0 does where nothing is to come. It is learned in one piece, then, or when the window of the
+        as 0 does if nothing is to come. It is learned in one piece, then, or when the window of the
         decision ends: rewards are learned by the belief of the day, and a sum is no sequence of rewards.
 
         Arguments:
@@ -54,7 +54,7 @@ class Outcomes(NamedArms):
         Raises:
             CredoError: the reward is no finite number, or outside the range, with the parts before it;
                 nothing changes.
-            DataError: the log cannot be written; nothing changes. Where it was written, but the disk did not
+            DataError: the log cannot be written; nothing changes. If it was written, but the disk did not
                 confirm it, all later calls are refused: load the bandit again, which learns what is there.
         """
         return rewarding.reward(self._engine, [id], [value], [part])[0]
@@ -108,7 +108,7 @@ class Outcomes(NamedArms):
             context: as for `decide`.
             arm: the name of the chosen arm, which may be a forbidden one.
             reward: its reward; None if it comes later, by `reward` and the id.
-            propensity: the probability with which it was chosen; or those of all arms by name; None where
+            propensity: the probability with which it was chosen; or those of all arms by name; None if
                 nobody knows.
             arms: the arms among which it was chosen, as for `decide`; None for those of `propensity`, or all.
             id: an id of your own; None for a new one. A repeated id says again what was said, and learns no

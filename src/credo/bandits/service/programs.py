@@ -66,7 +66,7 @@ class Programs:
         self._tell: _Telling | None = None
 
     def pack(self, belief: AgentBelief[Any]) -> Held:
-        """A belief as words; a CredoError where it is not one of this agent."""
+        """A belief as words; a CredoError if it is not one of this agent."""
         arrays = jax.tree.map(jnp.asarray, belief)
         if WordLayout.of(arrays) != self._form.state:
             raise CredoError("belief must have the structure, shapes and dtypes of the bandit's own.")
@@ -199,7 +199,7 @@ class _Learning(NamedTuple):
 
 class _Telling(NamedTuple):
     """How rewards are learned: what writes rows, their layout, and the update of one arm with the reader of
-    its reports and the copies that it writes into, where there is one.
+    its reports and the copies that it writes into, if there is one.
     """
 
     write: _Writer

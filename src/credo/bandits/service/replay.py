@@ -42,7 +42,7 @@ def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *
     """Let a bandit go on with a log, if any, and with `replay` do again what the log holds of it: decisions
     are remembered as they were answered, and a DataError says which line cannot be one of this bandit.
 
-    Where no log says what was decided since the start, the ids get an epoch of their own, so that no decision
+    If no log says what was decided since the start, the ids get an epoch of their own, so that no decision
     of which nothing is known here has the id of a later one. The log notes it, for the next replay.
     """
     if log is None and replay:

@@ -147,7 +147,7 @@ class Slates(Outcomes):
                 "all": all places were seen; or the probabilities e_k (S,), above 0 and at most 1.
 
         Returns:
-            What became of the reward of each place; None where the place was not seen. Such a place waits for
+            What became of the reward of each place; None if the place was not seen. Such a place waits for
             its reward until its window ends, and is dropped then.
 
         Raises:
@@ -177,7 +177,7 @@ class Slates(Outcomes):
         return [*learned, *[None] * (len(ids) - stop)]
 
     def _places(self, id: str) -> int:
-        """How many places a slate has in the window; 0 where it is not there."""
+        """How many places a slate has in the window; 0 if it is not there."""
         window, count = self._engine.window, 0
         while window.get(f"{id}{_MARK}{count + 1}" if count else id) is not None:
             count += 1
@@ -185,7 +185,7 @@ class Slates(Outcomes):
 
 
 def _shares(seen: object, count: int) -> list[float]:
-    """The probabilities that places are seen; a CredoError where they are none."""
+    """The probabilities that places are seen; a CredoError if they are none."""
     try:
         shares = [float(share) for share in seen]  # type: ignore[attr-defined]
     except (TypeError, ValueError):

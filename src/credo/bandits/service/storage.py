@@ -152,7 +152,7 @@ class SavedAgent(Learner[AgentBelief[Any]]):
 
 
 def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] | None) -> Path:
-    """Write a bandit to a file; a CredoError where something in the agent cannot be saved."""
+    """Write a bandit to a file; a CredoError if something in the agent cannot be saved."""
     with engine.still():
         state, window = engine.state, engine.window
         casts: list[Cast] = []

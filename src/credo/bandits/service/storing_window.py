@@ -75,7 +75,7 @@ def arms_json(arms: Arms) -> dict[str, Any]:
 
 
 def arms_of(saved: dict[str, Any], capacity: int) -> Arms:
-    """The arms that `arms_json` described; a FormatError where they cannot be."""
+    """The arms that `arms_json` described; a FormatError if they cannot be."""
     slots, former = tuple(saved["slots"]), tuple(saved["former"])
     names = [name for name in slots if name is not None]
     if len(slots) != capacity or len(former) != capacity or len(set(names)) != len(names):

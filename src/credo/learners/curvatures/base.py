@@ -51,8 +51,8 @@ class Objective:
         """The share of Kalman's step to take: 1, or less where the whole step would overshoot.
 
         With w = inv(I + A A' M) e the step moves the outputs by M w, and the log posterior of the linearised
-        model by log p(y | eta + M w) - log p(y | eta) - w' M w / 2. That is above 0 where log p is quadratic.
-        Where log p bends, as for a classifier that is sure and wrong, or a scale whose logarithm is an
+        model by log p(y | eta + M w) - log p(y | eta) - w' M w / 2. That is above 0 if log p is quadratic.
+        If log p bends, as for a classifier that is sure and wrong, or a scale whose logarithm is an
         output, it may be far below 0: the step then leads to parameters that both the prior and the
         observation contradict. Of the shares 1/2, 1/4, ... the best one is taken. `root`, `residual` and
         `inner` are A, e and M = J S J' of the local model.
@@ -82,7 +82,7 @@ class Site:
         unravel: the layout of the parameters.
         x, y: the observation.
         weight: the weight of the log-likelihood: one number, or for a joint model one number a row (B,).
-        key: the key of this step, for Monte Carlo curvatures; None where none was given.
+        key: the key of this step, for Monte Carlo curvatures; None if none was given.
 
     Example:
         >>> import credo
@@ -137,7 +137,7 @@ class Local:
         eta: the model's outputs at that point (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
         objective: the log-likelihood as a function of the outputs, where steps are to be kept from
-            overshooting; None where the whole step is always taken.
+            overshooting; None if the whole step is always taken.
 
     Example:
         >>> from credo.learners import Local

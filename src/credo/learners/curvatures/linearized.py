@@ -48,7 +48,7 @@ class LinearizedGaussNewton(Curvature):
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """J = d eta / d theta, e = d log p / d eta, A A' = V.
 
-        Where there are many classes, J is (I - 1 p') J and A is diagonal: e sums to 0, so that J' e and
+        If there are many classes, J is (I - 1 p') J and A is diagonal: e sums to 0, so that J' e and
         J' A A' J stay the same, and no product of C x C matrices is needed.
         """
         eta, rows = site.model.linearize(mean, site.unravel, site.x, layered=cov.layered)

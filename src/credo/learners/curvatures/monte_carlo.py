@@ -91,7 +91,7 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     Here g_m = grad log p(y | theta_m) for a draw theta_m, and G is the mean of outer products, not the outer
     product of the mean. There is one row for each draw and observation. Like LIN-EF it is not consistent.
 
-    Where the model is affine in its parameters and has C <= M outputs, it has C rows instead: the Jacobian
+    If the model is affine in its parameters and has C <= M outputs, it has C rows instead: the Jacobian
     J, which is the same at all draws. Then g_m = J' s(eta_m), where s is the gradient of log p in the
     outputs, and all that matters of a draw are its outputs, eta_m ~ N(eta, J S J'). These C numbers are drawn
     in place of P, with the same distribution of everything that follows; the mean gradient is J' mean_m s_m,
@@ -247,7 +247,7 @@ class MeanHessian:
         return Local(DenseRows(g[None, :]), share[None], jnp.zeros(1, g.dtype), self.etas, diagonal)
 
     def _share(self, rise: Array, bends: Callable[[], Array], kept: Array) -> Array:
-        """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, where that is above 0; at most 1.
+        """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, if that is above 0; at most 1.
 
         It is 1 after the first iteration, which starts from the belief before the observation.
         """

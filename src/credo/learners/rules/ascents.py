@@ -172,11 +172,11 @@ class Ascent:
     """One step of plain gradient ascent, with slope u (P,), factor B (k, P) and diagonal d (P,).
 
     Attributes:
-        prior: the covariance inv(L0) of the ELBO's prior, or None where E has no such term.
+        prior: the covariance inv(L0) of the ELBO's prior, or None if E has no such term.
         parameters: "natural" (L mu, -L / 2), "moment" (mu, S), or None for the family's own: natural, or
             (mu, y, W) for a low-rank precision, which has no other.
         retraction: "safe" stays positive definite for any rate; "exact" takes the step unchanged, and gives
-            NaN where it leaves the positive definite matrices.
+            NaN if it leaves the positive definite matrices.
     """
 
     slope: Array

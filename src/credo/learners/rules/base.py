@@ -44,7 +44,7 @@ RETRACTIONS: tuple[Retraction, ...] = get_args(Retraction)
 
 
 def retract(change: Array, retraction: Retraction) -> Array:
-    """The factor in place of 1 + x, elementwise; NaN where an exact step leaves the positive numbers."""
+    """The factor in place of 1 + x, elementwise; NaN if an exact step leaves the positive numbers."""
     if retraction == "exact":
         return jnp.where(change > -1.0, 1.0 + change, jnp.nan)
     return 1.0 + change + jnp.where(change < 0, 0.5 * change**2, 0.0)

@@ -167,7 +167,7 @@ class WhitenedIterate(Iterate):
 
 @start_iterate.register
 def _(prior: FullCovariance, rows: int) -> StackedIterate | WhitenedIterate:
-    """An iterate in rows where they are fewer than the parameters, and otherwise in one P x P matrix."""
+    """An iterate in rows if they are fewer than the parameters, and otherwise in one P x P matrix."""
     if rows < prior.size:
         return StackedIterate.start(prior, rows, prior.dtype)
     return WhitenedIterate.start(prior.as_root(), prior)

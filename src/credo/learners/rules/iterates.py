@@ -228,7 +228,7 @@ class RowSpace:
 
 @singledispatch
 def start_row_space(prior: Covariance, like: Rows, groups: int) -> RowSpace | None:
-    """A space for some groups of rows like the given ones, or None where it would bring no gain."""
+    """A space for some groups of rows like the given ones, or None if it would bring no gain."""
     return None
 
 

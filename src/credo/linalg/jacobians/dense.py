@@ -202,5 +202,5 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
 
 
 def as_rows(rows: Array | Rows) -> Rows:
-    """The rows themselves where they are `Rows`, and an array (k, P) as `DenseRows`."""
+    """The rows themselves if they are `Rows`, and an array (k, P) as `DenseRows`."""
     return rows if isinstance(rows, Rows) else DenseRows(rows)

@@ -273,7 +273,7 @@ def join(parts: Sequence[Array], places: Sequence[Ranges]) -> Array:
 
 
 def whole_layers(rows: Rows, ranges: Ranges) -> tuple[int, ...] | None:
-    """The layers of outer rows that make up some columns; None where these are not whole layers."""
+    """The layers of outer rows that make up some columns; None if these are not whole layers."""
     if not isinstance(rows, OuterRows):
         return None
     found, start = [], 0
@@ -288,7 +288,7 @@ def whole_layers(rows: Rows, ranges: Ranges) -> tuple[int, ...] | None:
 
 
 def columns(rows: Rows, ranges: Ranges) -> Rows:
-    """Some columns of rows J (k, P): outer products where they are whole layers of such, or an array."""
+    """Some columns of rows J (k, P): outer products if they are whole layers of such, or an array."""
     layers = whole_layers(rows, ranges)
     if layers and isinstance(rows, OuterRows):
         inputs, deltas = rows.inputs, rows.deltas

@@ -114,7 +114,7 @@ class Rows(Crossed):
         """Kalman's update of S = inv(diag(y) + W' W) with gradient J' e and Hessian -J' A A' J.
 
         The mean moves by S J' inv(I + A A' J S J') e, and the precision becomes what `leading` keeps of
-        diag(y) + W' W + J' A A' J; the root A is (k, m), or (k,) where it is diagonal. The move is NaN where
+        diag(y) + W' W + J' A A' J; the root A is (k, m), or (k,) if it is diagonal. The move is NaN where
         the precision is not finite.
         """
 

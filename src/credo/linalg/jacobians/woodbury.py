@@ -254,7 +254,7 @@ def _forget(
 
 
 def _range(top: Array, many: int) -> Array:
-    """An orthonormal basis (n, R) of the columns of (I - T' T)[:, :R], T = `top`; zero where dependent."""
+    """An orthonormal basis (n, R) of the columns of (I - T' T)[:, :R], T = `top`; zero if dependent."""
     size = top.shape[1]
     outside = jnp.eye(size, many, dtype=top.dtype) - top.T @ top[:, :many]
     values, vectors = eigh(symmetric(outside.T @ outside))

@@ -34,9 +34,10 @@ LIMIT = 4.0
 class ProposalNetwork:
     """A network from a parent and an observation to the mean and log sd of a proposal, both relative.
 
-    With the law N(c, diag(r^2)) of the dynamics, the proposal is N(c + r m, diag(r e^l)^2), where (m, l) are
-    the network's outputs. They start at 0, so an untrained proposal is the dynamics, as in the bootstrap
-    filter. A linear path beside the dense layers makes the optimal proposal of a linear-Gaussian model easy.
+    With the distribution N(c, diag(r^2)) of the dynamics, the proposal is N(c + r m, diag(r e^l)^2), where
+    (m, l) are the network's outputs. They start at 0, so an untrained proposal is the dynamics, as in the
+    bootstrap filter. A linear path beside the dense layers makes the optimal proposal of a linear-Gaussian
+    model easy.
 
     Arguments:
         kind: "mlp" sees the parent and the present observation; "gru" also a memory h_t = GRU(h_{t-1}, y_t)
@@ -120,7 +121,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 @record
 class LearnedProposal(Proposal):
-    """Propose from a network's normal law q(z_t | z_{t-1}, y_t), and weigh by p(y | z) p(z | z_{t-1}) / q.
+    """Propose from the normal q(z_t | z_{t-1}, y_t) of a network, and weigh by p(y | z) p(z | z_{t-1}) / q.
 
     Make one with `learned_filter`, and train it with `train_proposal`. The dynamics must have a density.
 
@@ -163,7 +164,7 @@ class LearnedProposal(Proposal):
     def propose(
         self, learner: ParticleLearner, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array
     ) -> tuple[Particles, Array, Array]:
-        """Draws of the network's law, with the weights of importance sampling."""
+        """Draws of the network's distribution, with the weights of importance sampling."""
         assert belief.parents is not None and belief.step is not None
         parents, like, length = belief.parents, belief.values, belief.step
         params = jax.tree.map(lambda leaf: leaf.astype(like.dtype), self.params)
@@ -197,7 +198,7 @@ class LearnedProposal(Proposal):
 def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
     """The mean and standard deviations (P,) that the dynamics give a parent's child.
 
-    Where they are not known, because a `Transition` is a function of a key, the parent and 1 stand for them.
+    If they are not known, because a `Transition` is a function of a key, the parent and 1 stand for them.
     """
     dynamics = learner.dynamics
     if not dynamics.gaussian:
