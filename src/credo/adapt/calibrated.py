@@ -67,7 +67,7 @@ class Calibration(Around[B], Generic[B]):
 
 @record
 class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
-    """A learner whose forecasts are as wide as observations have shown that they should be.
+    """A learner whose forecasts have the width that past observations ask for.
 
     If the outputs eta of a model are believed to be N(m, S), the forecast is a mixture over scales s_k of
     that uncertainty, from 0 (the mean of the belief is trusted) to 1 (the belief is), and above:

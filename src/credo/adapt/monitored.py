@@ -86,7 +86,7 @@ class Monitoring(Around[B], Generic[B]):
 
 @record
 class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
-    """Any learner, beside which stands the probability that its losses became larger, and when.
+    """Watch a learner: the probability that its losses became larger, and when.
 
     The loss of a class is u = 1 - p(y), and that of a number the error e = y - E[y] of its forecast (of a
     count, the difference of the roots 2 sqrt(y + 3/8)). Losses have a level on a grid of 25: a rate q between

@@ -58,7 +58,7 @@ class Stretch(Around[B], Generic[B]):
 
 @record
 class Stretched(Wrapper[Stretch[B], B], Generic[B]):
-    """A learner of numbers whose whole forecast is as wide as observations have shown that it should be.
+    """A learner of numbers whose whole forecast has the width that past observations ask for.
 
     A mixture of forecasts that are each as wide as they should be is wider than it should be, since their
     means differ (Gneiting & Ranjan 2013, Theorem 3.1). So where the learner inside forecasts p_0, with the

@@ -20,7 +20,7 @@ __all__ = ["Diagonal", "DiagonalCovariance"]
 
 @record
 class Diagonal(Family):
-    """Keep one variance a parameter.
+    """Keep one variance for each parameter.
 
     Arguments:
         keep: which diagonal survives when an observation has coupled the parameters. "precision" keeps the

@@ -26,7 +26,7 @@ def variances_of(mean: Array, prior: Covariance | None) -> Anchor:
 
 @record
 class PriorBound(Dynamics):
-    """Other dynamics, after which no parameter is less well known than it was before any data.
+    """Other dynamics, limited so that no parameter becomes less certain than under the prior.
 
     With S the covariance that the other dynamics give, and s0 the variances of the prior, the covariance is
     D S D with D = diag(min(1, sqrt(s0 / diag S))). Variances above the prior's become the prior's, and all

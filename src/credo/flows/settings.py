@@ -37,7 +37,7 @@ class Settings(NamedTuple):
         tasks: the tasks.
         operator: the operator before training.
         plan: the settings of training.
-        seed: of all draws.
+        seed: the seed of all draws.
         plain: the same as JSON, complete: with the numbers of matrices that came from files.
     """
 

@@ -31,7 +31,7 @@ class Simulation:
 
 @record
 class SimulatedTasks(Tasks[Simulation]):
-    """Updates on the operator's own way: its particles after one update are the prior of the next.
+    """Updates along the operator's own path: its particles after one update are the prior of the next.
 
     The truth is drawn from the prior and moves by the dynamics; observations are drawn from the likelihood.
     A set that has gone wrong is left behind when its sequence is over.

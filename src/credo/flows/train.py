@@ -119,7 +119,7 @@ class Plan:
 
 @record
 class Training:
-    """Where a training stands.
+    """The state of a training.
 
     Attributes:
         params, average: the parameters, and their exponential average.

@@ -21,7 +21,7 @@ __all__ = ["Likelihood", "LikelihoodBase"]
 
 
 class LikelihoodBase:
-    """The base of every likelihood p(y | eta). Extend it where closed forms are known.
+    """The base of every likelihood p(y | eta). Extend it if closed forms are known.
 
     Only `log_prob` is required. Score and curvature have defaults by automatic differentiation. Where a
     forecast needs a `mean`, `variance`, `sample` or `cdf` that is not written, it raises an error that says

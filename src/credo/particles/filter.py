@@ -120,7 +120,7 @@ def particle_filter(
     threshold: ArrayLike = 0.5,
     move: Move | None = None,
 ) -> ParticleFilter:
-    """A particle filter, which believes in weighted values of the parameters (Gordon, Salmond & Smith 1993).
+    """A particle filter: the belief is a weighted set of parameters (Gordon, Salmond & Smith 1993).
 
     Arguments:
         model: a `Model`, of which only `log_prob` is needed.

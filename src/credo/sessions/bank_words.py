@@ -196,7 +196,7 @@ def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool], inputs:
 
     Arguments:
         members: the K members.
-        narrow: of each member, whether it keeps variances alone.
+        narrow: whether each member keeps variances alone.
         inputs: the number of inputs.
     """
     kinds = dict.fromkeys(member.kind for member, alone in zip(members, narrow, strict=True) if alone)

@@ -69,7 +69,7 @@ class Contest:
     """Agents, and the worlds in which each of them plays.
 
     Attributes:
-        title: of the figure.
+        title: the title of the figure.
         worlds: the worlds by name.
         contestants: the agents.
         steps: how many decisions a run has.

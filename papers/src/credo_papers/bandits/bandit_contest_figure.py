@@ -27,7 +27,7 @@ def draw(
     """Draw the mean regret so far with a band over all runs, and the final regret of every run.
 
     Arguments:
-        title: of the figure.
+        title: the title of the figure.
         worlds: names of the columns.
         labels: names of the agents.
         series, arrays: as in the outcome.

@@ -30,7 +30,7 @@ def draw(
         series, arrays: as in the outcome.
         arms: the policies for Bernoulli arms.
         linear: those for arms on a circle.
-        chances: of the arms.
+        chances: the chances of the arms.
         bound: the least slope of regret against log T.
     """
     figure = new_figure(13.0, 9.0)

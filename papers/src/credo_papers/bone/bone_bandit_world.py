@@ -27,7 +27,7 @@ def make_worlds(seed: int, purpose: int, count: int, steps: int) -> Worlds:
     """Return worlds whose chances begin at U(0, 1) and walk with variance 0.003 a step, cut off at 0 and 1.
 
     Arguments:
-        seed: of the experiment.
+        seed: the seed of the experiment.
         purpose: `SCORED` or `TUNING`.
         count: how many worlds.
         steps: how many steps.

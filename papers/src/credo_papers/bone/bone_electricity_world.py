@@ -59,7 +59,7 @@ def make_streams(seed: int, purpose: int, count: int, x: np.ndarray, y: np.ndarr
     """Return several times the same rows, with initial weights of their own.
 
     Arguments:
-        seed: of the experiment.
+        seed: the seed of the experiment.
         purpose: `SCORED` or `TUNING`.
         count: how many.
         x, y: inputs (N, 6) and targets (N,).

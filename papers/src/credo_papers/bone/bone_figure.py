@@ -41,7 +41,7 @@ def draw(plan: Plan, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.n
     """Draw the mean score of every method with its standard error, and the best methods along the stream.
 
     Arguments:
-        plan: of the experiment.
+        plan: the plan of the experiment.
         series, arrays: as in the outcome.
     """
     figure = new_figure()
@@ -98,7 +98,7 @@ def draw_run_lengths(
     """Draw the scores, and the probabilities of the run lengths of four streams with the true changes.
 
     Arguments:
-        plan: of the experiment.
+        plan: the plan of the experiment.
         series, arrays: as in the outcome.
     """
     figure = new_figure()
@@ -130,7 +130,7 @@ def draw_lines(axes: Axes, series: Mapping[str, np.ndarray], labels: Sequence[st
     Arguments:
         axes: where to draw.
         series: as in the outcome.
-        labels: of the methods.
+        labels: the labels of the methods.
         window: of how many steps the mean is.
     """
     for number, label in enumerate(labels):

@@ -29,7 +29,7 @@ def make_plan(
     """Return the plan for some angles and labels in each regime.
 
     Arguments:
-        name, title: of the experiment.
+        name, title: the name and the title of the experiment.
         angles: one for each regime, in degrees.
         count: labels in each regime.
         published: the published accuracies, by label; of a single stream that was tuned on.

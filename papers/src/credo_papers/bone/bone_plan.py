@@ -83,8 +83,8 @@ class Plan:
     """An experiment of this kind.
 
     Arguments:
-        name: of the experiment.
-        title: of its figure.
+        name: the name of the experiment.
+        title: the title of its figure.
         draw: draws one stream.
         build: makes the function of one stream; see `bone_learner.online`.
         methods: the lines of the table.

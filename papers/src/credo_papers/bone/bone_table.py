@@ -25,7 +25,7 @@ def run_plan(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells
     """Tune and score every method of a plan, and put the numbers into a table.
 
     Arguments:
-        plan: of the experiment.
+        plan: the plan of the experiment.
         size, seed, progress, cells: as for every experiment.
     """
     entries = tune_and_score(plan, size, seed, progress, Cells() if cells is None else cells)

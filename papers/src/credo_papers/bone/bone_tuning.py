@@ -83,7 +83,7 @@ def measures(plan: Plan, result: Arrays, streams: Streams) -> Arrays:
     """Return one number for each stream: the RMSE or the accuracy, and the NLL in nats if there is one.
 
     Arguments:
-        plan: of the experiment.
+        plan: the plan of the experiment.
         result: `mean` and perhaps `log_prob` of the forecasts (N, T).
         streams: the streams that were forecast, and perhaps more after them.
     """
@@ -140,7 +140,7 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
     """Return every method and peer, tuned on the tuning streams and run on the scored ones.
 
     Arguments:
-        plan: of the experiment.
+        plan: the plan of the experiment.
         size, seed, progress, cells: as for every experiment.
     """
     tuning_count, scored_count = plan.seeds[size]

@@ -39,8 +39,8 @@ def make_streams(draw: Draw, seed: int, purpose: int, count: int) -> Streams:
     """Return fresh streams for a purpose; no random numbers are shared between two purposes.
 
     Arguments:
-        draw: of the world.
-        seed: of the experiment.
+        draw: the function that draws a world.
+        seed: the seed of the experiment.
         purpose: `SCORED` or `TUNING`.
         count: how many.
     """

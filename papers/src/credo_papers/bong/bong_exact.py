@@ -105,7 +105,7 @@ def run_task(task: Task, size: Size, seed: int, progress: Progress, cells: Cells
     Arguments:
         task: "linreg" or "logreg".
         size: "full" is all 48 cells, 500 rows and 10 streams; "quick" is 5 cells, 100 rows and 3 streams.
-        seed: of the streams; those for tuning are others.
+        seed: the seed of the streams; those for tuning are others.
         progress, cells: as for every experiment.
     """
     plan = PLANS[size]

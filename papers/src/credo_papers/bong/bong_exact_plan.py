@@ -50,7 +50,7 @@ class ExactPlan:
     """What to run.
 
     Arguments:
-        cells: of the grid.
+        cells: the cells of the grid.
         length: rows of a stream.
         streams: how many streams are scored.
         tuning_streams: on how many other streams the learning rates are tuned.

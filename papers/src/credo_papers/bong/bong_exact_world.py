@@ -32,7 +32,7 @@ def make_streams(task: Task, seed: int, count: int, first: int, length: int) -> 
 
     Arguments:
         task: "linreg" (noise of variance 1) or "logreg".
-        seed: of the experiment.
+        seed: the seed of the experiment.
         count: how many streams n.
         first: the number of the first stream: 0 for streams that are scored; others are for tuning.
         length: T.

@@ -62,8 +62,8 @@ class GridCell:
     Arguments:
         rule: "bong", "blr", "bog" or "bbb".
         curvature: "lin-hess", "lin-ef" or "mc-ef".
-        start: of the low-rank factor W of BOG and BBB: "random", or "zero" as published, where its gradient
-            is zero forever.
+        start: where the low-rank factor W of BOG and BBB starts: "random", or "zero" as published,
+            and then its gradient is zero forever.
     """
 
     rule: RuleName
@@ -122,7 +122,7 @@ def make_curvature(
     """Return a curvature of the grid, as the named methods of `credo.learners` take it.
 
     Arguments:
-        name: of the curvature.
+        name: the name of the curvature.
         samples: draws of a Monte Carlo curvature.
         rank: directions that MC-HESS measures for a low-rank family.
     """

@@ -51,9 +51,9 @@ def make_program(plan: Plan, cell: GridCell, marks: Sequence[int], draws: int) -
 
     Arguments:
         plan: what is run.
-        cell: of the grid.
+        cell: the cell of the grid.
         marks: at which to score.
-        draws: of the Monte Carlo forecasts; 0 leaves those out.
+        draws: how many draws a Monte Carlo forecast takes; 0 leaves those out.
     """
     return {
         "rule": cell.rule,
@@ -122,9 +122,9 @@ def tune(
 
     Arguments:
         plan: what is run.
-        cell: of the grid.
+        cell: the cell of the grid.
         digits: as `load_digits` gives them.
-        seed: of the experiment.
+        seed: the seed of the experiment.
         context, cells, progress: see `sweep`.
     """
     steps = plan.of(cell, "tuning_steps")

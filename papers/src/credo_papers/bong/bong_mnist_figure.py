@@ -24,7 +24,7 @@ def draw(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
 
     Arguments:
         arrays: as in the outcome.
-        names: of the cells.
+        names: the names of the cells.
     """
     figure = new_figure(15.0, 9.0)
     figure.suptitle("MNIST in one pass: rules and curvatures with a low-rank belief")

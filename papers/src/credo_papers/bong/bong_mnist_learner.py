@@ -50,11 +50,11 @@ class MnistProgram(TypedDict):
         rule, curvature, start: the cell; see `GridCell`.
         iterations: of BLR and BBB.
         samples: of MC-EF.
-        rank: of the belief.
+        rank: the rank of the belief.
         network: see `NetworkPlan`.
         every: a number of steps.
         marks: multiples of `every`, at which to score.
-        draws: of the Monte Carlo forecasts; 0 leaves those out.
+        draws: how many draws a Monte Carlo forecast takes; 0 leaves those out.
     """
 
     rule: RuleName

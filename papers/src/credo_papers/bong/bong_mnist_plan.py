@@ -45,10 +45,10 @@ class Plan:
         steps: digits of one pass.
         every, marks: beliefs are scored at `marks`, multiples of `every`; the last is `steps`.
         seeds: scored streams, each with digits, an order and initial parameters of its own.
-        tuning_steps, tuning_seeds: of the streams on which settings are tuned.
+        tuning_steps, tuning_seeds: the length and the number of the streams on which settings are tuned.
         test_rows, validation_rows: digits to score; the latter for tuning only.
         samples, iterations, rank: of MC-EF, of BLR and BBB, and of the belief.
-        draws: of the Monte Carlo forecasts; 0 leaves those out.
+        draws: how many draws a Monte Carlo forecast takes; 0 leaves those out.
         pool: images are averaged over squares of this many pixels; 1 leaves them as they are.
         chunk: how many streams run side by side.
         timed: whether to measure what 2,000 steps cost, which compiles every cell once more.

@@ -29,8 +29,8 @@ def numbers(results: Mapping[str, np.ndarray], method: str) -> Arrays:
     A stream with forecasts that are not finite has an infinite NLPD.
 
     Arguments:
-        results: of the sweep.
-        method: of the forecast.
+        results: the results of the sweep.
+        method: the method of the forecast.
     """
     log_prob, confidence, correct = (
         np.asarray(results[f"{method} {name}"]) for name in ("log_prob", "confidence", "correct")
@@ -160,7 +160,7 @@ def make_arrays(
     Arguments:
         plan: what was run.
         scores: see `Scores`.
-        results: of the sweep, by cell.
+        results: the results of the sweep, by cell.
         seconds: what 2,000 steps of every cell take, if it was measured.
     """
     arrays: Arrays = {}

@@ -58,7 +58,7 @@ def make_streams(digits: Digits, seed: int, purpose: int, count: int, steps: int
 
     Arguments:
         digits: as `load_digits` gives them.
-        seed: of the experiment.
+        seed: the seed of the experiment.
         purpose: `SCORED` or `TUNING`.
         count: how many streams n.
         steps: their length T.

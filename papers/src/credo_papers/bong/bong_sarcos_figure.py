@@ -20,7 +20,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str], source: str) ->
 
     Arguments:
         series: as in the outcome.
-        names: of the learners.
+        names: the names of the learners.
         source: what was measured.
     """
     figure = new_figure(9, 6)

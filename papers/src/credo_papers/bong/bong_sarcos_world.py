@@ -52,7 +52,7 @@ def measurements(seed: int) -> tuple[np.ndarray, np.ndarray, str]:
     They are the SARCOS measurements where the data folder has them, or else a simulated arm.
 
     Arguments:
-        seed: of the simulated arm.
+        seed: the seed of the simulated arm.
     """
     try:
         file = Finder("sarcos", allow_download=False).read(DataFile("sarcos/sarcos_inv.mat"))
@@ -68,7 +68,7 @@ def split_rows(seed: int) -> SplitRows:
     """Return the rows in three parts: 1,000 for tests, 500 for tuning, and the others to learn from.
 
     Arguments:
-        seed: of the division, and of the simulated arm.
+        seed: the seed of the division, and of the simulated arm.
     """
     x, y, source = measurements(seed)
     rows = np.random.default_rng(seed).permutation(len(x))
@@ -82,7 +82,7 @@ def make_orders(seed: int, first: int, count: int, pool: np.ndarray, length: int
     """Return data orders (n, T) among some rows, and keys.
 
     Arguments:
-        seed: of the experiment.
+        seed: the seed of the experiment.
         first: the number of the first order: 0 for orders that are scored; others are for tuning.
         count: how many orders n.
         pool: the rows to choose from.

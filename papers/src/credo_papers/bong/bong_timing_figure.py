@@ -21,7 +21,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
 
     Arguments:
         series: as in the outcome.
-        names: of the cells.
+        names: the names of the cells.
     """
     figure = new_figure()
     figure.suptitle("Time of one update on the processor at hand")

@@ -55,7 +55,7 @@ def logistic_evidence(x: np.ndarray, y: np.ndarray, *, seed: int, draws: int = 2
 
     Arguments:
         x, y: rows (N, D) and labels 0 or 1 (N,).
-        seed: of the draws.
+        seed: the seed of the draws.
         draws: how many.
     """
     from scipy.special import gammaln

@@ -56,7 +56,7 @@ def motions(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs (n, 21) and torques of the first joint (n,), with noise of a twentieth of their spread.
 
     Arguments:
-        seed: of the motions.
+        seed: the seed of the motions.
         count: n.
 
     Example:

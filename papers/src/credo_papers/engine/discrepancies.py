@@ -140,7 +140,7 @@ def sliced_wasserstein(
         values: the particles (N, P).
         log_weights: their log weights (N,), or None.
         directions: how many unit vectors.
-        key: of the unit vectors.
+        key: the key of the unit vectors.
 
     Returns:
         A number. Cost `directions` (S + N) (P + log(S + N)).

@@ -87,7 +87,7 @@ def matrix(rows: Sequence[Row]) -> Table | None:
     A cell has our number and, in brackets, the published one.
 
     Arguments:
-        rows: of all quantities, of which those with a method are taken.
+        rows: the rows of all quantities; those with a method are taken.
     """
     methods = list(dict.fromkeys(row.method for row in rows if row.method))
     if not 0 < len(methods) <= WIDEST:

@@ -24,7 +24,7 @@ class Result:
     """A finished experiment: its table, and where its files lie.
 
     Arguments:
-        name, title, source: of the experiment.
+        name, title, source: the name, the title and the source of the experiment.
         size, seed: with which it ran.
         rows: the table.
         settings, seeds: see `Outcome`.

@@ -21,8 +21,8 @@ def simulate(seed: int, index: int) -> Arrays:
     """Return one data set: `x` (500, 2), `y` (500,), and as many test rows, `x_test` and `y_test`.
 
     Arguments:
-        seed: of the experiment.
-        index: of the data set.
+        seed: the seed of the experiment.
+        index: the index of the data set.
     """
     rng = np.random.default_rng([seed, 0, index])
     x = rng.normal(size=(ROWS + TEST_ROWS, 2))

@@ -24,7 +24,7 @@ def simulate(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return true states (count, 15, 4) and observations (count, 15, 2) of several tracks.
 
     Arguments:
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many tracks.
     """
     rng = np.random.default_rng([seed, 0])

@@ -24,7 +24,7 @@ class Scores(NamedTuple):
     """What is measured at every fifth label, with leading axes of settings, streams and times.
 
     Attributes:
-        log_evidence: of the five labels before (5,).
+        log_evidence: the log evidence of each of the five labels before (5,).
         accuracy, nll: on the test points, the latter in nats.
         belief: the belief.
     """

@@ -52,7 +52,7 @@ def make_streams(seed: int, purpose: int, count: int) -> Streams:
     """Return fresh streams for a purpose.
 
     Arguments:
-        seed: of the experiment.
+        seed: the seed of the experiment.
         purpose: `SCORED` or `TUNING`.
         count: how many.
     """

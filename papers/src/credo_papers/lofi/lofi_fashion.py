@@ -115,8 +115,8 @@ def run_part(
 
     Arguments:
         part: what to run.
-        size: of the grids.
-        seed: of the streams.
+        size: the size of the grids.
+        seed: the seed of the streams.
         pools: the images for each purpose.
         cells, progress: as for every experiment.
 

@@ -31,7 +31,7 @@ class FashionProgram(TypedDict):
         method: see `MethodName`.
         rank: for replay the size of the buffer.
         drifts: whether the parameters of filters follow a random walk.
-        hidden, outputs: of the network.
+        hidden, outputs: the widths of the hidden layers and of the output of the network.
     """
 
     method: MethodName

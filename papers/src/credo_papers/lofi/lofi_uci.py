@@ -49,9 +49,9 @@ def run_set(
     """Return the test errors and choices of all learners on one data set, one number for each division.
 
     Arguments:
-        name: of the data set.
+        name: the name of the data set.
         plan: what to run.
-        seed: of the divisions.
+        seed: the seed of the divisions.
         cells, progress: as for every experiment.
     """
     data = load_set(name)

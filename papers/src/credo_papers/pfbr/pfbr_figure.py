@@ -26,8 +26,8 @@ def style_of(name: str, names: Sequence[str] = tuple(METHODS)) -> LineStyle:
     """Return the line of a method: exact draws are black, and the others differ in colour or dashes.
 
     Arguments:
-        name: of the method.
-        names: of all methods that may be in the figure.
+        name: the name of the method.
+        names: the names of all methods that may be in the figure.
     """
     if name == "exact draws":
         return {"color": PALETTE["ink"], "linestyle": "-", "linewidth": 2.0}

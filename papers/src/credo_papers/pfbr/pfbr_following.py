@@ -38,13 +38,13 @@ def follow(
     """Take a method through n sequences of T observations, and score every belief.
 
     Arguments:
-        method: of the table.
+        method: the method of the table.
         problem: what it is told.
         count: the number of particles, where the method has none of its own.
         observations: (n, T, ...).
         truth: a tree of arrays with leading axes (n, T), of which the judge sees one step.
         judge: scores a set.
-        seed: of all draws. Sequence k has the key fold_in(seed, k).
+        seed: the seed of all draws. Sequence k has the key fold_in(seed, k).
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: the prior mean of each sequence (n, d); None means that of the problem.
         before: scores the predicted belief, before the observation is taken in.

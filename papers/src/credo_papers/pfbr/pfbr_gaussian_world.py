@@ -84,7 +84,7 @@ def simulate_means(
 
     Arguments:
         dim: the dimension.
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many sequences.
         length: T.
         purpose: `SCORED` or `TUNING`.

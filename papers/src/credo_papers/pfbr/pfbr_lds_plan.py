@@ -21,7 +21,7 @@ class LinearPlan:
         particles: the number of particles of the table.
         numbers: of particles, for the curve of Fig. 4 at the smallest of the dimensions.
         draws: from the posterior, for a cross-entropy.
-        methods: of the table.
+        methods: the methods of the table.
         curve: methods of the curve.
         steps: of training, by the name of the method.
         large: methods of the published table, which has d = 10 only.

@@ -70,7 +70,7 @@ def simulate_systems(dim: int, seed: int, count: int, purpose: int = SCORED) -> 
 
     Arguments:
         dim: 2 or 10.
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many.
         purpose: `SCORED` or `TUNING`.
     """

@@ -32,8 +32,8 @@ def sample_posterior(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
 
     Arguments:
         tasks: the streams.
-        prior: of the weights.
-        seed: of the chains.
+        prior: the prior of the weights.
+        seed: the seed of the chains.
     """
     mean, var = (jnp.asarray(part, float) for part in prior)
     x, y = (jnp.asarray(part, float) for part in tasks)

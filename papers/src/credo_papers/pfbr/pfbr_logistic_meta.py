@@ -53,7 +53,7 @@ class Case:
     """Tasks of a kind, and the prior that methods begin with.
 
     Arguments:
-        kind: of the tasks.
+        kind: the kind of the tasks.
         empirical: whether the prior is fitted to training tasks; otherwise it is N(0, I), as published.
     """
 
@@ -215,7 +215,7 @@ def draw(series: Mapping[str, np.ndarray], cases: Sequence[str], names: Sequence
     Arguments:
         series: as in the outcome.
         cases: in words.
-        names: of the methods.
+        names: the names of the methods.
     """
     figure = new_figure(12.0, 5.0 if len(cases) <= 2 else 9.0)
     figure.suptitle("Digits 6 and 8 online: share of errors so far")

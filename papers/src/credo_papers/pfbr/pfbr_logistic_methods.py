@@ -97,7 +97,7 @@ def logistic_methods(total: int, *names: str) -> tuple[Method, ...]:
 
     Arguments:
         total: the number of rows of a whole stream.
-        names: of the methods.
+        names: the names of the methods.
     """
     table = {method.name: method for method in _table(total)}
     return tuple(table[name] for name in names)

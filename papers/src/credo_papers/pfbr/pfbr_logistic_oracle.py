@@ -52,7 +52,7 @@ def fit(weights: Array, x: Array, y: Array, mean: Array, var: Array, steps: int 
     Arguments:
         weights: where the search begins.
         x, y: the rows (M, 50) and their classes (M,).
-        mean, var: of the prior.
+        mean, var: the mean and the variances of the prior.
         steps: of Newton's method.
     """
     there = ~jnp.isnan(y)
@@ -99,7 +99,7 @@ def refits(tasks: Tasks, prior: Prior = STANDARD) -> Classified:
 
     Arguments:
         tasks: the streams.
-        prior: of the weights.
+        prior: the prior of the weights.
     """
     mean, var = (jnp.asarray(part, float) for part in prior)
     rows = tuple(jnp.asarray(part, float) for part in tasks)

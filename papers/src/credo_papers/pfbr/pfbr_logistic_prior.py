@@ -25,8 +25,8 @@ def fit_prior(data: Digits, kind: Kind, seed: int, copies: int, count: int = TAS
 
     Arguments:
         data: the digits, of which the first part is used.
-        kind: of the tasks.
-        seed: of the tasks.
+        kind: the kind of the tasks.
+        seed: the seed of the tasks.
         copies: how many copies of a digit there are, which come one round after the other.
         count: how many tasks.
     """

@@ -112,7 +112,7 @@ def train_logistic(
         particles: the number of particles in training.
         steps: of gradient descent, by the name of the method.
         batch: labels of an observation.
-        seed: of the training.
+        seed: the seed of the training.
         cells: where finished pieces are kept; None keeps none.
         progress: is called before each training.
     """

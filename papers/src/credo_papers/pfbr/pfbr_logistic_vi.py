@@ -140,7 +140,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
 
     Arguments:
         series: as in the outcome.
-        names: of the methods.
+        names: the names of the methods.
     """
     figure = new_figure()
     figure.suptitle("Digits 6 and 8: test error by labels seen")

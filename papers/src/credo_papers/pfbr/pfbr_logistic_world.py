@@ -142,7 +142,7 @@ def make_tasks(
     Arguments:
         data: the digits.
         kind: see the module.
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many tasks.
         purpose: `SCORED` takes digits of the second part, any other purpose those of the first.
         limit: how many rows a task has at most.

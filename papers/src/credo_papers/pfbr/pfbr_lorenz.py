@@ -145,7 +145,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
 
     Arguments:
         series: as in the outcome.
-        names: of the methods, with their particles.
+        names: the names of the methods, with their particles.
     """
     figure = new_figure()
     figure.suptitle("Lorenz-96 through heavy-tailed noise: log score of the next observation")

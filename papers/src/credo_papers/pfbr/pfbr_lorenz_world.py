@@ -88,7 +88,7 @@ def simulate_lorenz(seed: int, count: int, length: int = LENGTH, purpose: int = 
     """Return fresh sequences.
 
     Arguments:
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many.
         length: T.
         purpose: `SCORED` or `TUNING`.
@@ -128,7 +128,7 @@ def simulate_volatility(seed: int, count: int, length: int) -> np.ndarray:
     """Return observations (count, length) of the hidden volatility.
 
     Arguments:
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many sequences.
         length: T.
     """

@@ -200,6 +200,6 @@ def select(*names: str) -> tuple[Method, ...]:
     """Return some methods of the table.
 
     Arguments:
-        names: of the methods.
+        names: the names of the methods.
     """
     return tuple(METHODS[name] for name in names)

@@ -31,7 +31,7 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], nam
 
     Arguments:
         series, arrays: as in the outcome.
-        names: of the methods.
+        names: the names of the methods.
     """
     shown = [name for name in PICTURES if f"particles, {name}" in arrays]
     figure = new_figure(13.0, 8.0)

@@ -110,7 +110,7 @@ def simulate_mixtures(seed: int, count: int, unseen: bool, purpose: int = SCORED
     """Return observations (count, 30).
 
     Arguments:
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         count: how many sequences.
         unseen: whether each sequence has a latent of its own, drawn from the prior.
         purpose: `SCORED` or `TUNING`.
@@ -150,7 +150,7 @@ def grid_posteriors(observations: np.ndarray, seed: int, draws: int, count: int)
 
     Arguments:
         observations: (n, T).
-        seed: of the draws.
+        seed: the seed of the draws.
         draws: how many of each posterior.
         count: the number N of further draws.
     """

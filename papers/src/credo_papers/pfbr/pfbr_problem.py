@@ -62,7 +62,7 @@ class Problem:
 
         Arguments:
             learner: any learner.
-            key: of its draws.
+            key: the key of its draws.
             start: the prior mean (d,), if it is not that of the problem.
         """
         mean = jnp.zeros(self.size) + (self.mean if start is None else start)

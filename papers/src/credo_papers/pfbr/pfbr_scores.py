@@ -46,7 +46,7 @@ def weighted_set(belief: AnyBelief, count: int, key: Array) -> WeightedSet:
     Arguments:
         belief: of any learner.
         count: how many draws, where the belief is normal.
-        key: of the draws.
+        key: the key of the draws.
     """
     if isinstance(belief, Particles):
         return WeightedSet(belief.values, belief.log_weights)
@@ -75,7 +75,7 @@ def score_normal(
         mean: (d,).
         cov: (d, d).
         particles: the set.
-        key: of the draws from the posterior.
+        key: the key of the draws from the posterior.
         draws: how many.
         few: whether both cross-entropies and the MMD are enough.
     """

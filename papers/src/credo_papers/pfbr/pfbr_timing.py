@@ -37,7 +37,7 @@ def seconds_per_update(
     observations.
 
     Arguments:
-        method: of the table.
+        method: the method of the table.
         problem: what it is told.
         count: the number of particles, where the method has none of its own.
         observations: of one sequence (T, ...).

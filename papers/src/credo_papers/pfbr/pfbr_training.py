@@ -87,10 +87,10 @@ def train_methods(
     """Return the problem with everything trained for it, and the processor seconds of each training.
 
     Arguments:
-        name: of the problem, for the files.
+        name: the name of the problem, for the files.
         problem: what learners are told.
         flows: what to train.
-        seed: of the training.
+        seed: the seed of the training.
         cells: where finished pieces are kept; None keeps none.
         progress: is called before each training.
     """

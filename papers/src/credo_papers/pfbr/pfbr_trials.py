@@ -29,13 +29,13 @@ class Trial:
     """A problem with its sequences, its truth and its judge.
 
     Arguments:
-        name: of the trial, such as "pfbr-lds d=10".
+        name: the name of the trial, such as "pfbr-lds d=10".
         problem: what learners are told.
         observations: (n, T, ...).
         truth: a tree of arrays with leading axes (n, T).
         judge: scores a set.
         context: whatever else the results depend on, in plain JSON values.
-        seed: of the methods' draws.
+        seed: the seed of the methods' draws.
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: prior means (n, d), or None.
         before: scores the predicted belief, or None.
@@ -67,7 +67,7 @@ class Trial:
         A method of `few` has fewer rows than n.
 
         Arguments:
-            methods: of the table.
+            methods: the methods of the table.
             count: the number of particles, where a method has none of its own.
             cells: where finished pieces are kept; None keeps none.
             progress: is called before each method.

@@ -60,7 +60,7 @@ class ConstantArm:
 
 
 class Environment(ABC, Generic[S]):
-    """The base of every environment: a bandit's world, of which an agent sees contexts and chosen rewards.
+    """The base of every environment: an agent sees its contexts, and the rewards of what it chose.
 
     An environment is a record without a state of its own. `start` draws all that differs between runs: the
     arms' means, the weights, or the order of the rows of data. A step reads the `context`, chooses an arm,

@@ -104,7 +104,7 @@ class GaussianArms(_MovingMeans):
         arms: the number of arms; not needed where `initial` is given.
         initial: the means (K,) at the start, or None to draw them.
         var: the variance of the rewards, above 0: a number, or (K,) for each arm.
-        prior_mean, prior_var: of the means, if they are drawn.
+        prior_mean, prior_var: the prior of the means, if they are drawn.
         motion: how the means move.
 
     Raises:

@@ -18,7 +18,7 @@ __all__ = ["Drifts", "Jumps", "Motion", "Still", "require_motion"]
 
 
 class Motion(ABC):
-    """How what an environment has drawn for its arms changes from step to step. To add one, write `move`.
+    """How what an environment drew for its arms changes from step to step. To add one, write `move`.
 
     Example:
         >>> import credo

@@ -25,7 +25,7 @@ __all__ = ["Classification", "KnownRewards", "RowEnvironment", "RowsState", "req
 
 @record
 class RowsState:
-    """Where a run stands in the rows.
+    """The place of a run in the rows.
 
     Attributes:
         order: the numbers of the rows in the order of this run (N,).

@@ -90,7 +90,7 @@ def evaluate_policy(
         clip: c, the bound of the weights; None is sqrt(N) for "clipped" and "switch", what the log chooses
             for "switch-slope", "dr-ps" and "dr-os", and no bound for others.
         reward_range: the least and the greatest reward that can occur; None takes those of the log.
-        seed: of the bootstrap and of the regression's parts.
+        seed: the seed of the bootstrap and of the regression's parts.
 
     Returns:
         The value with its interval, its effective number of rows and warnings. It prints as a sentence.

@@ -186,7 +186,7 @@ def evaluate_over_time(
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> Course:
-    """Estimate the value of a policy in each of some parts of a log, in the order of its rows.
+    """Estimate the value of a policy in each part of a log, in the order of its rows.
 
     Each part has as many rows as the others, but for one. Its value is `evaluate_policy` on its rows alone; a
     direct model is fitted once, on other rows of the whole log. So a policy whose value changes is seen to

@@ -69,7 +69,7 @@ def evaluate_slates(
         places: the weights a_k of the places (S,); None for 1 each.
         interval: "likelihood" or "bootstrap"; see `evaluate_policy`.
         level: the probability with which the interval is to hold the value.
-        seed: of the bootstrap and of the regression's parts.
+        seed: the seed of the bootstrap and of the regression's parts.
 
     Returns:
         The value of a slate with its interval; `rows` and `ess` count slates.

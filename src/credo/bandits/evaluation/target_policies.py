@@ -26,7 +26,7 @@ CHUNK = 4096
 
 @runtime_checkable
 class TargetPolicy(Protocol):
-    """What can say its probabilities for many contexts at once, as `AgentPolicy` can.
+    """A policy that gives its probabilities for many contexts at once, as `AgentPolicy` does.
 
     Example:
         >>> class Uniform:

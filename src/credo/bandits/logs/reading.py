@@ -37,7 +37,7 @@ LogSource: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[s
 
 
 class ReadCounts(NamedTuple):
-    """What a reader of a log met.
+    """How many lines of each kind a reader of a log has read.
 
     Attributes:
         decisions: the decisions that were read.

@@ -76,7 +76,7 @@ class Features:
 
 
 class ContextFeature(NamedTuple):
-    """What a name of contexts, or of the features of arms, has become.
+    """How the values under one name, in contexts or in the features of arms, are encoded.
 
     Attributes:
         name: the name, such as "user.age".

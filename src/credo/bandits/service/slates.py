@@ -23,7 +23,7 @@ _MARK = "#"
 
 @dataclass(frozen=True)
 class Slate:
-    """Arms in an order, the first at the top, and the decisions that they are.
+    """Arms in order, the first at the top, and the decision behind each of them.
 
     Attributes:
         id: the id of the slate, which is that of its first decision.
