@@ -39,7 +39,7 @@ class Contaminated(Predictive):
 
     Arguments:
         predictive: the distribution p_0 of one number, in units in which numbers have a standard deviation
-        near 1.
+            near 1.
         share: the probability of an outlier.
 
     Example:
