@@ -182,7 +182,7 @@ def reproduce(
     out
         The folder in which a folder NAME is made; by default runs/reproduce.
     jobs
-        Compute the parts of a long experiment in so many processes, of one thread each; the numbers stay.
+        Compute the parts of a long experiment in this many processes of one thread; the numbers are the same.
     ray
         The address of a cluster of Ray that runs these processes, or local.
     """
@@ -236,9 +236,9 @@ def serve(
     snapshot_seconds
         Save a model with new lines after so many seconds.
     remember
-        Know ids for so many days; by default as long as their rows are in the journal.
+        Remember ids for this many days; by default as long as their rows are in the journal.
     keep
-        Keep so many days of rows in the journal, and move older ones to files of Parquet; by default all.
+        Keep this many days of rows in the journal, and move older ones to files of Parquet; by default all.
     verify
         Serve nothing; replay the journal of every model and compare it with its newest snapshot.
     """

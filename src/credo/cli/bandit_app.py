@@ -132,7 +132,7 @@ def evaluate(
     reward_range
         The least and the greatest reward that can occur, such as 0,1; by default those of the log.
     format
-        credo, dsjson or open-bandit; by default it is found out.
+        credo, dsjson or open-bandit; by default it is detected.
     seed
         The seed of the bootstrap.
     out
@@ -273,7 +273,7 @@ def replay(
     seed
         The seed of the draws.
     format
-        credo, dsjson or open-bandit; by default it is found out.
+        credo, dsjson or open-bandit; by default it is detected.
     """
     require_integer("--seed", seed, 0, LARGEST_SEED)
     with starting():

@@ -182,7 +182,7 @@ class LearnerFlags:
         str | None,
         _learner(
             "A posterior by natural gradients: bong (one step for each row; the default) or blr (several); "
-            "by plain ones: bog or bbb. Or a gradient baseline without a posterior: "
+            "by plain gradients: bog or bbb. Or a gradient baseline without a posterior: "
             "sgd, momentum, adam, replay."
         ),
     ] = None

@@ -34,7 +34,7 @@ class KeyedFlags:
     ] = None
     classes: Annotated[
         str | None,
-        Parameter(group=DATA, help="All class labels, separated by commas, where the first rows lack some."),
+        Parameter(group=DATA, help="All class labels, separated by commas, if the first rows lack some."),
     ] = None
     drop: Annotated[str | None, Parameter(group=DATA, help="Columns to leave out, separated by commas.")] = (
         None
@@ -63,7 +63,7 @@ class KeyedFlags:
         float | None,
         Parameter(
             group=DATA,
-            help="Look for new files in a folder after every so many seconds, until Ctrl-C; by default the "
+            help="Look for new files in a folder every so many seconds, until Ctrl-C; by default the "
             "run ends after the last file.",
         ),
     ] = None
@@ -105,7 +105,7 @@ class KeyedFlags:
         int | None,
         Parameter(
             group=_KEYED,
-            help="How many keys are stepped together: 16 by default, 8 where few keys have most rows.",
+            help="How many keys are stepped together: 16 by default, 8 is better if few keys have most rows.",
             converter=whole_number,
         ),
     ] = None
