@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -48,12 +49,34 @@ def test_all_files_name_the_same_pythons() -> None:
         assert table["requires-python"] == f">={wanted[0]}"
 
 
-def packaging_urls() -> Any:
-    spec = importlib.util.spec_from_file_location("urls", ROOT / "packaging/urls.py")
+def script(name: str) -> Any:
+    """A script of packaging."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"packaging/{name}.py")
     assert spec is not None and spec.loader is not None
-    urls = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(urls)
-    return urls
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def packaging_urls() -> Any:
+    return script("urls")
+
+
+def test_sites_of_versions_lie_beside_each_other(tmp_path: Path) -> None:
+    """A patch replaces its minor version, 0.10 is newer than 0.9, and the front page leads to the newest."""
+    site, sites, place = tmp_path / "site", tmp_path / "sites", script("versions").place
+    with pytest.raises(SystemExit, match="make docs"):
+        place(site, sites, "0.9.0")
+    site.mkdir()
+    for version in ("0.9.0", "v0.10.0", "0.9.1"):
+        (site / "index.html").write_text(version)
+        place(site, sites, version)
+    listed = json.loads((sites / "versions.json").read_text())
+    assert [(one["version"], one["aliases"]) for one in listed] == [("0.10", ["latest"]), ("0.9", [])]
+    assert (sites / "0.9/index.html").read_text() == "0.9.1"
+    assert 'url=0.10/"' in (sites / "index.html").read_text()
+    with pytest.raises(SystemExit, match="looks like"):
+        place(site, sites, "latest")
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "papers/pyproject.toml"])
