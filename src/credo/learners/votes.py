@@ -1,4 +1,4 @@
-"""What targets of alike rows say of the next one: votes of classes, numbers and counts, by conjugate laws."""
+"""What targets of alike rows say of the next one: votes of classes, numbers and counts, by conjugacy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ P = TypeVar("P", bound=PyTree)
 class Votes(ABC, Generic[P]):
     """How the targets (k,) of alike rows forecast the next one, given the shares (S, k) of S widths.
 
-    Every answer is a stack of S laws. The base is what is known of all targets alike.
+    Every answer is a stack of S distributions. The base is what is known of all targets alike.
     """
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Votes(ABC, Generic[P]):
 
     @abstractmethod
     def expectation(self, base: P, targets: Array, shares: Array) -> Expectation:
-        """The laws of the expected target."""
+        """The distributions of the expected target."""
 
     @abstractmethod
     def value(self, base: P, targets: Array, shares: Array, key: Array) -> Array:
@@ -165,7 +165,7 @@ FLOOR = 1e-12
 
 @record
 class NumberVotes(Votes[NumberLevel]):
-    """Votes for numbers: a normal-inverse-gamma law, whose noise is that of the errors of its own forecasts.
+    """Votes for numbers: a normal-inverse-gamma, whose noise is that of the errors of its own forecasts.
 
         y ~ t(2 a, m, b (1 + 1 / k) / a),   k = k0 + n,   a = a0 + n / 2,   b = a0 v + S / 2
 

@@ -7,7 +7,7 @@ J, with no inverse of a noise matrix and no epsilon. A user's own likelihood is 
 `Likelihood(log_prob)`; the rest follows by automatic differentiation.
 
 Predictives p(y | x, past) are defined here too. They integrate a likelihood over a distribution of eta. So
-are expectations, the laws of E[y | theta, x], in which the noise of y has no part.
+are expectations, the distributions of E[y | theta, x], in which the noise of y has no part.
 """
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase

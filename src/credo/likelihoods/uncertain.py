@@ -1,6 +1,6 @@
 """Predictives of one output whose eta is normal: logits, log-rates, and the location of a Student-t.
 
-Fixed nodes of a wide normal law stand farther apart than the likelihood is wide, and then miss it. Here the
+Fixed nodes of a wide normal stand farther apart than the likelihood is wide, and then miss it. Here the
 logit is integrated by a series whose relative error has one bound for all means and variances, and the others
 by nodes that lie where the observation puts them.
 """

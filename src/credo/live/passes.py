@@ -174,7 +174,7 @@ def arrivals(y: np.ndarray, known: int) -> list[int]:
 
 
 def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Where to cut rows into chunks, which begin anew at some of them; `starts` are in order."""
+    """Where to cut rows into chunks, which begin again at some of them; `starts` are in order."""
     ends = [0, *(row for row in starts if 0 < row < rows), rows]
     return [
         (start, min(start + chunk, stop))

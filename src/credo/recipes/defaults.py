@@ -170,7 +170,7 @@ def cubic(method: str, curvature: str, drift: str) -> bool:
 
 def drift(images: bool, ordered: bool) -> str:
     """How parameters move between rows: not where rows are shuffled, while in a stream they walk. Over
-    fourteen streams this gains 0.022 nats a row on the former inflation of .001, and loses 0.026 at most;
+    fourteen streams this gains 0.022 nats a row on the former inflation of 0.001, and loses 0.026 at most;
     docs/explanation/changing-worlds.md has the table.
     """
     return "none" if images or not ordered else "walk:1e-4"
@@ -178,8 +178,8 @@ def drift(images: bool, ordered: bool) -> str:
 
 def prior_scale(images: bool) -> float:
     """The scale of the prior variances: the variance itself for images, divided by the fan-in for tables. For
-    images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109 at .01;
-    2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same error,
+    images 0.02 had the most log evidence of 0.003 to 0.1 (1,000 digits, relu: -1003 nats, and -1109 at 0.01;
+    2,000 digits, elu: -1466 and -1487); 0.01 was taken for its lower linearised NLPD at the same error,
     which was read off test digits. Variances that fall with the fan-in were no better. For tables 4 was
     better than 1 on each of twelve sets but one; 15 was better still on some, and diverged on another.
     """

@@ -44,7 +44,7 @@ _AT_LEAST = 4
 
 def slots(first: int, classes: int) -> int:
     """How many classes there is room for, of which the first rows showed `first`, 0 where they are fixed.
-    Room is made for several at a time, so that few programs are compiled anew. Outputs that no class has
+    Room is made for several at a time, so that few programs are compiled again. Outputs that no class has
     taken begin at the prior, and have no probability (`OpenCategorical`): without new classes nothing is
     different.
     """

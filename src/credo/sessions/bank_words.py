@@ -82,7 +82,7 @@ def _bracketed(name: str) -> str:
 def motion(
     members: Sequence[AnyMember], weights: np.ndarray, rows: int, now: np.ndarray | None = None
 ) -> str | None:
-    """Whether the relation of columns and target moves, by mean weights (K,) over the latest rows; None where
+    """Whether the relation of columns and target moves, by mean weights (K,) over the latest rows; None if
     no member walks. It moves where most weight is on members that walk faster than another with the same
     network; members without a network do not say. Where rows are few, where neither side has most of the
     weight, and where the member that leads by the weights `now` says the opposite, there is no evidence.
@@ -180,7 +180,7 @@ def change_words(tally: ChangeTally) -> str:
 
 
 def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:
-    """Which members failed, how often (K,), and at which row first; empty where none did."""
+    """Which members failed, how often (K,), and at which row first; empty if none did."""
     if not len(rows):
         return ""
     counts = [(_bracketed(name), int(count)) for name, count in zip(names, failures, strict=True)]

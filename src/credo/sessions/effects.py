@@ -50,7 +50,7 @@ def linear_places(members: Sequence[object]) -> list[int]:
 
 
 def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, most: int) -> Effects | None:
-    """The `most` largest effects by the linear members of a bank, but for those of mean 0; None where no
+    """The `most` largest effects by the linear members of a bank, but for those of mean 0; None if no
     member is linear in what it is given.
 
     mean = sum_k w_k m_k, var = sum_k w_k (v_k + (m_k - mean)^2), with w_k the weights among linear members.

@@ -43,7 +43,7 @@ class KeyedRows:
 
     Attributes:
         outcome: the forecasts before learning with their scores, arrays (n, ...): `mean`, `sd`, `probs`,
-            `log_prob`, `pit`, None where a forecast has none.
+            `log_prob`, `pit`, None if a forecast has none.
         info: what the updates reported, likewise. Its `extras` are the `change` and `alarm` of a wrapper that
             reports changes, and otherwise None.
         ys: the observations.
@@ -95,7 +95,7 @@ class Keyed(Generic[B]):
         prior: the belief with which a key begins, or a traceable function from the inputs of its first row to
             that belief.
         tile: how many keys are stepped together.
-        capacity: for how many keys there is room; room grows by doubling, and each size compiles anew.
+        capacity: for how many keys there is room; room grows by doubling, and each size is compiled again.
         pooled: after each so many rows, new keys begin at the mixture of the beliefs of the latest keys (at
             most 1,024), by its first two moments; None for `prior` at all times.
         evict: the most keys in memory, at least 4; those that were not seen for longest lie in a file of
