@@ -137,6 +137,7 @@ from credo.likelihoods import Categorical as Categorical
 from credo.likelihoods import HeteroscedasticNormal as HeteroscedasticNormal
 from credo.likelihoods import Likelihood as Likelihood
 from credo.likelihoods import LikelihoodBase as LikelihoodBase
+from credo.likelihoods import NegativeBinomial as NegativeBinomial
 from credo.likelihoods import Normal as Normal
 from credo.likelihoods import OpenCategorical as OpenCategorical
 from credo.likelihoods import Poisson as Poisson

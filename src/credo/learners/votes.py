@@ -19,6 +19,7 @@ from credo.likelihoods import (
     ConjugateExpectation,
     Expectation,
     LatentExpectation,
+    NegativeBinomial,
     Normal,
     OpenCategorical,
     Poisson,
@@ -300,12 +301,12 @@ def votes_of(likelihood: LikelihoodBase) -> ClassVotes | NumberVotes | CountVote
     """
     if isinstance(likelihood, ClassLaw):
         return ClassVotes(likelihood)
-    if isinstance(likelihood, Poisson):
+    if isinstance(likelihood, Poisson | NegativeBinomial):
         return CountVotes()
     if isinstance(likelihood, Normal) and isinstance(likelihood.var, InverseGamma):
         return NumberVotes(likelihood.var)
     raise CredoError(
-        "likelihood must be Bernoulli, Categorical, OpenCategorical, Poisson, or Normal(InverseGamma(...)) "
-        f"for votes; got {likelihood!r}.",
+        "likelihood must be Bernoulli, Categorical, OpenCategorical, Poisson, NegativeBinomial, or "
+        f"Normal(InverseGamma(...)) for votes; got {likelihood!r}.",
         field="likelihood",
     )

@@ -23,6 +23,7 @@ from credo.likelihoods.expectation import (
 )
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
+from credo.likelihoods.negative_binomial import NegativeBinomial
 from credo.likelihoods.normal import Normal
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.rescaled import Rescaled, RescaledExpectation
@@ -47,6 +48,7 @@ __all__ = [
     "Likelihood",
     "LikelihoodBase",
     "MixturePredictive",
+    "NegativeBinomial",
     "Normal",
     "NormalPredictive",
     "OpenCategorical",

@@ -47,9 +47,9 @@ def _nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
     return points, np.full(points.shape[0], -np.log(points.shape[0]))
 
 
-def hermite_nodes(dtype: DTypeLike) -> tuple[Array, Array]:
-    """The 32 Gauss-Hermite nodes (n,) of a standard normal, and log weights (n,)."""
-    points, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE)
+def hermite_nodes(dtype: DTypeLike, count: int = _QUADRATURE) -> tuple[Array, Array]:
+    """The 32 Gauss-Hermite nodes (n,) of a standard normal, or another number, and log weights (n,)."""
+    points, weights = np.polynomial.hermite_e.hermegauss(count)
     return jnp.asarray(points, dtype), jnp.asarray(np.log(weights / weights.sum()), dtype)
 
 

@@ -13,7 +13,7 @@ from credo.core.errors import CredoError
 from credo.core.types import Array, ArrayLike
 from credo.linalg.matrices import precision
 
-__all__ = ["bisect", "log_gamma_ratio", "search_quantile", "student_cdf"]
+__all__ = ["bisect", "digamma_gap", "log_gamma_ratio", "search_quantile", "student_cdf"]
 
 
 def log_gamma_ratio(a: Array, step: Array) -> Array:
@@ -37,6 +37,27 @@ def log_gamma_ratio(a: Array, step: Array) -> Array:
     for index in range(large):
         ratio = ratio * ((small + index) / (small + index + step))
     return jnp.where(a >= large, series, series + jnp.log(ratio))
+
+
+def digamma_gap(a: Array, step: Array) -> Array:
+    """digamma(a + step) - digamma(a), for a > 0 and step >= 0, to the last digits where a is large.
+
+    It is d `log_gamma_ratio` / d a, by the same series.
+    """
+    large = 16 if a.dtype == jnp.float64 else 4
+    big = jnp.where(a >= large, a, a + large)
+    end = big + step
+
+    def tail(x: Array) -> Array:
+        inverse = 1.0 / x
+        square = inverse * inverse
+        return inverse * (0.5 + inverse * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0)))
+
+    series = jnp.log1p(step / big) + (tail(big) - tail(end))
+    small, gap = jnp.minimum(a, large), jnp.zeros_like(end)
+    for index in range(large):
+        gap = gap + step / ((small + index) * (small + index + step))
+    return jnp.where(a >= large, series, series + gap)
 
 
 def bisect(function: Callable[[Array], Array], target: Array, low: float, high: float) -> Array:

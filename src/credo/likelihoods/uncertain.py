@@ -24,7 +24,7 @@ from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import search_quantile
 from credo.linalg.matrices import safe_sqrt
 
-__all__ = ["LogitPredictive", "RatePredictive", "ShiftedStudentT", "log_logistic_normal"]
+__all__ = ["DROP", "LogitPredictive", "RatePredictive", "ShiftedStudentT", "log_logistic_normal", "trapezoid"]
 
 _SERIES = (
     0.9999999557904298,
@@ -169,11 +169,11 @@ class _Rate(Protocol):
 
 
 _NODES = 64
-_DROP = 30.0
+DROP = 30.0
 """The log density, relative to its largest, at which an integral over nodes ends."""
 
 
-def _trapezoid(low: Array, high: Array) -> tuple[Array, Array]:
+def trapezoid(low: Array, high: Array) -> tuple[Array, Array]:
     """Equally spaced nodes and the log of their distance."""
     steps = jnp.asarray(np.linspace(0.0, 1.0, _NODES), low.dtype)
     return low + (high - low) * steps, jnp.log((high - low) / (_NODES - 1))
@@ -223,10 +223,10 @@ class RatePredictive(MixturePredictive):
         mode = _log_rate_mode(count, self.loc, v)
         rate = jnp.exp(mode)
         # The log density falls by (exp(d) - 1 - d) rate + d^2 / (2 v) at the distance d of its mode.
-        flat, steep = jnp.sqrt(2.0 * _DROP * v), jnp.sqrt(2.0 * _DROP / rate)
-        low = mode - jnp.minimum(flat, 1.1 * steep + _DROP / rate)
-        high = mode + jnp.minimum(flat, jnp.where(rate > 0.5 * _DROP, steep, jnp.log1p(2.0 * _DROP / rate)))
-        etas, step = _trapezoid(low, high)
+        flat, steep = jnp.sqrt(2.0 * DROP * v), jnp.sqrt(2.0 * DROP / rate)
+        low = mode - jnp.minimum(flat, 1.1 * steep + DROP / rate)
+        high = mode + jnp.minimum(flat, jnp.where(rate > 0.5 * DROP, steep, jnp.log1p(2.0 * DROP / rate)))
+        etas, step = trapezoid(low, high)
         logs = jax.vmap(lambda eta: self.likelihood.log_prob(eta[None], count))(etas)
         logs = logs - 0.5 * ((etas - self.loc) ** 2 / v + jnp.log(2 * jnp.pi * v))
         wide = jss.logsumexp(logs) + step
@@ -288,7 +288,7 @@ class ShiftedStudentT(Predictive):
         df = self.df
         low = -jnp.log1p(far**2 / (df + 1.0)) - 8.0 * jnp.sqrt(2.0 / (df + 1.0)) - 30.0 / (df + 1.0)
         high = jnp.log1p(8.0 * jnp.sqrt(2.0 / df) + 60.0 / df)
-        logs, step = _trapezoid(low, high)
+        logs, step = trapezoid(low, high)
         half = 0.5 * df
         density = half * (logs - jnp.exp(logs)) + half * jnp.log(half) - jss.gammaln(half)
         return logs, density, step

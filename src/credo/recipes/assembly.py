@@ -168,7 +168,8 @@ def _prior(
     model = _model(settings, shape, classes, first, origin)
     net: Any = model.apply
     features = None if origin is None else origin.features
-    params = first_parameters(net, shape, settings.seed, start, features)
+    begin = RECIPES[settings.task].begin(start)
+    params = first_parameters(net, shape, settings.seed, begin, features)
     learner = _learner(settings, model)
     details: dict[str, Any]
     if settings.posterior is None:

@@ -132,7 +132,7 @@ def bank_of(
     origin = origin or Origin(math.prod(shape), math.prod(shape))
     outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)
     learners, begins, spreads = [], [], []
-    drawn: dict[tuple[Network, bool], Any] = {}
+    drawn: dict[tuple[Network, bool, float], Any] = {}
     recipe = RECIPES[task]
     for member in members:
         if not isinstance(member, Member):
@@ -144,9 +144,14 @@ def bank_of(
             continue
         law, own = recipe.likelihood(_learned_noise(member), classes, first), member.noise == "input"
         net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
-        alike = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
+        alike = (
+            member.network,
+            own,
+            member.dispersion,
+        )  # networks of a kind begin alike, whatever their non-linearity
         if alike not in drawn:
-            drawn[alike] = networks.first_parameters(net, shape, seed, start, origin.features)
+            begin = recipe.begin(start, member.dispersion)
+            drawn[alike] = networks.first_parameters(net, shape, seed, begin, origin.features)
         params = drawn[alike]
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program

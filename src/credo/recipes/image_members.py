@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import jax
+import jax.numpy as jnp
 
 from credo.adapt import Calibrated, Each
 from credo.covariances import LowRank
@@ -114,8 +115,9 @@ def image_bank(
             )
         )
         params = seen.init(jax.random.key(seed), shape)
-        if start is not None:
-            params[-1]["b"] = params[-1]["b"] + start
+        begin = recipe.begin(start)
+        if begin is not None:
+            params[-1]["b"] = params[-1]["b"] + jnp.asarray(begin, jnp.float32)
         begins.append(params)
     spread = Each(tuple(member.prior_var for member in members))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=spread)

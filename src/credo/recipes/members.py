@@ -17,7 +17,16 @@ from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES
 from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["MOST_COMPARED", "Breadth", "Member", "TableMember", "hidden_units", "members_of", "networks_of"]
+__all__ = [
+    "MOST_COMPARED",
+    "POISSON",
+    "Breadth",
+    "Member",
+    "TableMember",
+    "hidden_units",
+    "members_of",
+    "networks_of",
+]
 
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""
@@ -26,6 +35,10 @@ LINEAR, HIDDEN, FEATURES = Network("linear"), Network("mlp", (20,)), Network("fe
 
 MOST_INPUTS = 25
 """The most inputs for which random features are drawn: their waves fill no larger space."""
+
+
+POISSON = 1e-6
+"""A dispersion so small that counts are those of a Poisson, and hardly learned."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,7 @@ class Member:
         forgetting: the factor by which what is known of the noise shrinks at each row (regression).
         activation: the non-linearity of a perceptron.
         noise: whether all rows share one noise variance, or each has its own by its inputs (regression).
+        dispersion: what the dispersion begins with, which is learned (counts).
 
     Example:
         >>> print(Member(LINEAR, walk=1e-3, prior_var=16.0), "|", Member(FEATURES, prior_var=1.0, clip=8.0))
@@ -53,6 +67,7 @@ class Member:
     forgetting: float = 1.0
     activation: Literal["elu", "tanh"] = "elu"
     noise: Literal["shared", "input"] = "shared"
+    dispersion: float = defaults.DISPERSION
 
     @property
     def cautious(self) -> bool:
@@ -76,6 +91,8 @@ class Member:
             parts.append("noise by the inputs")
         elif self.forgetting != 1.0:
             parts.append(f"noise {self.forgetting:g}")
+        if self.dispersion == POISSON:
+            parts.append("Poisson")
         return ", ".join(parts)
 
 
@@ -132,6 +149,9 @@ _WIDE_NUMBERS = (
     Member(HIDDEN, 0.0, 64.0, forgetting=0.99),
     Member(HIDDEN, 1e-4, 64.0, forgetting=0.97, activation="tanh"),
 )
+_DISPERSED = (0.0, 1e-3, 1e-2)
+"""The walks of the members whose counts have more spread than a Poisson."""
+
 _WAVES = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
 
 
@@ -154,7 +174,7 @@ def hidden_units(inputs: int, outputs: int) -> int:
     """The width of perceptrons: 20 for one output and 50 for more, or as many as may keep a covariance each
     (`defaults.UNIT_COST`) if these are `LEAST_HIDDEN` or more.
     """
-    usual = 50 if outputs > 1 else 20
+    usual = 50 if outputs > 2 else 20
     costs = (width * (inputs + 1) ** 2 + outputs * (width + 1) ** 2 for width in range(usual, 0, -1))
     most = next((usual - k for k, cost in enumerate(costs) if cost <= defaults.UNIT_COST), 0)
     return most if most >= LEAST_HIDDEN else usual
@@ -171,6 +191,9 @@ def _with_networks(task: TaskName, inputs: int, outputs: int, breadth: Breadth) 
     members += tuple(replace(member, network=hidden) for member in deep)
     if wide and outputs == 1 and inputs <= MOST_INPUTS:
         members += _WAVES
-    if recipe.prior_var is None:
+    if recipe.prior_var is not None:
+        members = tuple(dict.fromkeys(replace(member, prior_var=recipe.prior_var) for member in members))
+    if recipe.dispersion is None:
         return members
-    return tuple(dict.fromkeys(replace(member, prior_var=recipe.prior_var) for member in members))
+    poisson = tuple(replace(member, dispersion=POISSON) for member in members)
+    return poisson + tuple(one for one in members if one.walk in _DISPERSED and one.activation == "elu")

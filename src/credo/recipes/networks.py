@@ -18,7 +18,7 @@ from credo.models.networks import BlendedMLP
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.settings import NoiseVar, TaskName
-from credo.recipes.tasks import slots
+from credo.recipes.tasks import RECIPES, Start, slots
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = [
@@ -113,7 +113,7 @@ def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar
     else one a class, or as many as there is room for where the first rows showed `first`.
     """
     if not TARGET_KINDS[task].classed:
-        return 2 if noise_var == "input" else 1
+        return RECIPES[task].outputs + (noise_var == "input")
     room = slots(first, classes)
     return room - 1 if 2 in (first, room) else room
 
@@ -131,17 +131,17 @@ def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> in
 
 
 def first_parameters(
-    net: Net, shape: tuple[int, ...], seed: int = 0, start: float | None = None, features: int | None = None
+    net: Net, shape: tuple[int, ...], seed: int = 0, start: Start = None, features: int | None = None
 ) -> Any:
     """The parameters that a network begins with, the mean of its prior. `start` is what the biases of the
     outputs begin with, and `features` the fan-in of the first layer, where more inputs have come since.
     """
     if isinstance(net, RandomFeatures):
         weights = net.init()
-        return weights if start is None else weights.at[-1].add(start)
+        return weights if start is None else weights.at[-1].add(jnp.asarray(start, weights.dtype))
     params = net.init(jax.random.key(seed), shape)
     if start is not None:
-        params[-1]["b"] = params[-1]["b"] + start
+        params[-1]["b"] = params[-1]["b"] + jnp.asarray(start, jnp.float32)
     if features in (None, math.prod(shape)):
         return params
     # row j of the first layer is drawn from the place of its numbers alone, whatever the number of rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -9,8 +10,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from credo.beliefs import InverseGamma
-from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, OpenCategorical, Poisson
+from credo.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticNormal,
+    NegativeBinomial,
+    Normal,
+    OpenCategorical,
+)
 from credo.likelihoods.base import LikelihoodBase
+from credo.recipes import defaults
 from credo.tables.tasks import Task
 
 __all__ = ["RECIPES", "Noise", "TaskRecipe", "slots"]
@@ -19,13 +28,18 @@ Noise: TypeAlias = float | Literal["input"] | InverseGamma
 """The noise variance of numbers: one that is known, that follows the inputs, or what is believed of it."""
 
 
+Start: TypeAlias = float | tuple[float, ...] | None
+"""What the biases of the outputs begin with: one number for all, or one for each; None adds nothing."""
+
+
 @dataclass(frozen=True)
 class TaskRecipe:
     """How a task is learned: its likelihood for a noise variance, so many classes, and the first ones (0: all
     are fixed); by how much members of a bank may scale the variance of their outputs, whether they may trust
     their mean alone, and the degrees of freedom of heavier tails; what a target without a noise variance is;
     its own scale of prior variances; the output that forecasts a mean, where targets are learned in their own
-    units; and what an effect is a change of, {} the target.
+    units; what the dispersion begins with, if it is a second output; and what an effect is a change of, {}
+    the target.
     """
 
     likelihood: Callable[[Noise, int, int], LikelihoodBase]
@@ -35,7 +49,19 @@ class TaskRecipe:
     noiseless: str = ""
     prior_var: float | None = None
     start: Callable[[float], float] = float
+    dispersion: float | None = None
     effect: str = "{}"
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs stand for a number: its mean alone, or also its dispersion."""
+        return 1 if self.dispersion is None else 2
+
+    def begin(self, start: float | None, dispersion: float | None = None) -> Start:
+        """What the biases of the outputs begin with, for that of the first and a dispersion."""
+        if self.dispersion is None:
+            return start
+        return 0.0 if start is None else start, math.log(dispersion or self.dispersion)
 
 
 _AT_LEAST = 4
@@ -68,12 +94,13 @@ RECIPES: Mapping[Task, TaskRecipe] = {
     "classification": TaskRecipe(_of_classes, scales=(0.3,), plugin=True, noiseless="classified"),
     "regression": TaskRecipe(_of_numbers, scales=(0.0, 1.0), tails=(2.5, 5.0)),
     "count": TaskRecipe(
-        lambda *_: Poisson("secant"),
+        lambda *_: NegativeBinomial(),
         scales=(0.3, 1.0),
         plugin=True,
-        noiseless="counted, and its noise is that of a Poisson",
+        noiseless="counted, and its noise is that of a negative binomial",
         prior_var=0.5,  # the mean is exp(eta), which a wide eta carries away
         start=lambda mean: float(np.log(max(mean, 0.1))),  # one in ten where the first counts were 0
+        dispersion=defaults.DISPERSION,
         effect="the log of the mean of {}",
     ),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from credo.recipes.image_members import ImageMember
-from credo.recipes.members import MOST_COMPARED, Member, TableMember
+from credo.recipes.members import MOST_COMPARED, POISSON, Member, TableMember
 from credo.recipes.plain_members import NearMember
 from credo.sessions.change_tally import ChangeTally
 
@@ -24,6 +25,7 @@ __all__ = [
     "noise_words",
     "walk_of",
     "walk_shares",
+    "wide_counts",
     "width_words",
 ]
 
@@ -154,6 +156,12 @@ def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
     return float(weights[np.array(own, bool)].sum())
 
 
+def wide_counts(members: Sequence[AnyMember], weights: np.ndarray) -> float:
+    """The weight of the members whose counts have a dispersion, where others are Poisson; 0 elsewhere."""
+    logs = [member.dispersion if isinstance(member, Member) else math.nan for member in members]
+    return float(weights[np.array(logs) > POISSON].sum()) if POISSON in logs else 0.0
+
+
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
     """What else is believed: heavy tails, noise that follows the inputs, sharper classes, and a regression on
     what the members forecast; or nothing.
@@ -164,6 +172,9 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
         parts.append(f"heavy tails have weight {_percent(widths.tails)}")
     if follows > FEW:
         parts.append(f"noise that follows the inputs has weight {_percent(follows)}")
+    spread = wide_counts(members, weights)
+    if spread > FEW:
+        parts.append(f"counts with more spread than a Poisson have weight {_percent(spread)}")
     sharper = {factor: share for factor, share in widths.sharpness.items() if factor != 1.0}
     if sum(sharper.values()) > FEW:
         best = max(sharper, key=lambda factor: sharper[factor])

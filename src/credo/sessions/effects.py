@@ -32,10 +32,11 @@ class Effects(NamedTuple):
 
 def contrasts(outputs: int, classes: int) -> np.ndarray:
     """What is reported of C outputs, as a matrix (classes, C) or (1, 1): the one output, or each class
-    against the mean of all, since logits matter by their differences alone.
+    against the mean of all, since logits matter by their differences alone. Of a number it is the first: a
+    second one is its dispersion.
     """
-    if outputs == 1:
-        return np.ones((1, 1))
+    if outputs == 1 or not classes:
+        return np.eye(1, outputs)
     logits = np.eye(classes, outputs, k=0 if outputs >= classes else -1)
     return np.asarray(logits - logits.mean(axis=0))
 
