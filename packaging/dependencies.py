@@ -11,6 +11,10 @@ import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from disk import megabytes
 
 MODULES = {
     "scikit-learn": "sklearn",
@@ -23,12 +27,6 @@ MODULES |= {
     "pyarrow": "pyarrow.parquet",
     "prometheus-client": "prometheus_client",
 }
-
-
-def size(name: str) -> float:
-    """The megabytes of the files of a distribution."""
-    paths = [path.locate() for path in metadata.distribution(name).files or ()]
-    return sum(path.stat().st_size for path in map(type(paths[0]), paths) if path.exists()) / 2**20
 
 
 def licence(name: str) -> str:
@@ -61,5 +59,11 @@ def needed() -> list[str]:
 if __name__ == "__main__":
     for name in sys.argv[1:] or needed():
         module = MODULES.get(name, name)
-        cells = (name, metadata.version(name), f"{size(name):.1f}", f"{seconds(module):.2f}", licence(name))
+        cells = (
+            name,
+            metadata.version(name),
+            f"{megabytes(name) * 1e6 / 2**20:.1f}",
+            f"{seconds(module):.2f}",
+            licence(name),
+        )
         print(f"| {' | '.join(cells)} |")
