@@ -26,7 +26,7 @@ RULES = {
 }
 IN_CODE = {
     r"(?<![\w.`/])\.\d": "a digit stands before the decimal point",
-    r"\b[Ll]aws?\b(?!:| of (?:motion|large|total|y))": "write distribution",
+    r"\b[Ll]aws?\b(?!:| of (?:motion|large|total))": "write distribution",
     r"\b(?:None|Error|empty|nothing) where\b": "write if; where is for places",
     r"\banew\b": "write again, or from scratch",
     r"\bfor ever\b": "write forever",

@@ -85,8 +85,8 @@ class NearestNeighbours(Learner[Remembered]):
     Arguments:
         columns: the number D of inputs, in units in which their distances can be compared.
         likelihood: `Bernoulli`, `Categorical`, `OpenCategorical`, `Poisson`, `NegativeBinomial`, or
-            `Normal(InverseGamma(...))` for numbers: the noise is always learned. It names the law of y;
-            it has no part in the votes.
+            `Normal(InverseGamma(...))` for numbers: the noise is always learned. It names the
+            distribution of y; it has no part in the votes.
         size: the number M of rows that are remembered, at least 1.
         neighbours: numbers k of neighbours, increasing, at most M.
         decay: how fast a vote falls with the distance, at least 0. With 0 all k votes count alike.
