@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class KeyTally:
             units) and errors (squared errors, or wrong classes), how many targets lay within the central
             interval of 90%, how many changes were reported, and how many rows were late.
         count, losses, first, changes, came: of each key its scored rows, the sum of their losses, the line of
-            its first row, its reported changes, and its rows.
+            its first row, its reported changes, and with a `warmup` its rows.
     """
 
     def __init__(self, classes: bool, warmup: int = 0) -> None:
@@ -48,7 +49,9 @@ class KeyTally:
     def add(self, rows: Batch, told: KeyedRows) -> None:
         """Take in the scores of rows."""
         places, fresh = self.places, len(self.places)
-        at = np.array([places.setdefault(key, len(places)) for key in rows.keys], np.int64)
+        at = np.fromiter(map(places.get, rows.keys, itertools.repeat(-1)), np.int64, len(rows.keys))
+        for row in np.flatnonzero(at < 0).tolist():
+            at[row] = places.setdefault(rows.keys[row], len(places))
         self._grow()
         outcome, known = told.outcome, rows.known & told.ok
         if self.warmup:
@@ -67,8 +70,10 @@ class KeyTally:
         self.totals += [len(losses), *(float(one.sum()) for one in sums), late]
         np.add.at(self.count, at, known)
         np.add.at(self.losses, at, sums[1])
-        np.add.at(self.changes, at, alarms)
-        np.add.at(self.came, at, 1.0)
+        if told.alarm is not None:
+            np.add.at(self.changes, at, alarms)
+        if self.warmup:
+            np.add.at(self.came, at, 1.0)
         new = at >= fresh
         self.first[at[new][::-1]] = rows.lines[new][::-1]
 

@@ -151,7 +151,8 @@ def _write_table(path: Path, columns: dict[str, Any], parquet: bool) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(columns), path)
+        # a dictionary of numbers that are all different costs more than the rest of the file
+        pq.write_table(pa.table(columns), path, use_dictionary=["key"])
         return
     import csv
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 
 from credo.adapt.moments import collapse
 from credo.core.errors import CredoError
+from credo.core.memory import give_back
 from credo.core.types import Array, PyTree
 from credo.learners import Info, Learner
 from credo.streams.keyed.naming import KeyName, salt
@@ -52,8 +52,7 @@ class Engine:
         self.pooled, self.evict, self.random = pooled, evict, random
         self.rows, self.begun = 0, False
         self.timed: bool | None = None
-        self.folder: Path | None = None
-        self.pages: dict[int, tuple[int, int, int]] = {}
+        self.saved: Any = None  # what `pages` knows of the latest checkpoint
 
     def begin(self, first: Any) -> None:
         """Begin with the belief of a new key, from which the layout of all is known."""
@@ -88,14 +87,14 @@ class Engine:
         their key (n,), where these are not refused.
         """
         table = self.stack.table
-        away = self.stack.find_away([name for name in dict.fromkeys(names) if name not in table.slots])
+        slots = table.find(names)
+        here = slots >= 0
+        away = self.stack.find_away(list(dict.fromkeys(names[row] for row in np.flatnonzero(~here))))
         latest = {name: one.time for name, one in away.items()}
+        begun = np.where(here, table.times[slots], -np.inf).tolist()
         moved = clock.copy()
-        for row, (name, time) in enumerate(zip(names, clock.tolist(), strict=True)):
-            before = latest.get(name)
-            if before is None:
-                slot = table.slots.get(name)
-                before = -np.inf if slot is None else table.times[slot]
+        for row, (name, time, first) in enumerate(zip(names, clock.tolist(), begun, strict=True)):
+            before = latest.get(name, first)
             if time < before:
                 if late == "refuse":
                     raise CredoError(
@@ -137,8 +136,8 @@ class Engine:
         table.add(new)
         try:
             if new:
-                slots = table.find(names)
                 firsts = np.flatnonzero(~known)
+                slots[firsts] = table.find([names[row] for row in firsts.tolist()])
                 repeated = np.ones(len(firsts), bool)
                 repeated[np.unique(slots[firsts], return_index=True)[1]] = False
                 known[firsts[repeated]] = True
@@ -146,12 +145,15 @@ class Engine:
                 steps[:] = self._steps(slots, clock)
             places, tiles = tile_places(slots, self.tile)
             length = rounded(tiles)
+            built = learner_of.cache_info().misses
             program, told = learner_of(self.form, layout, self.stack.capacity, length)
             words, at = self._tiles(layout, row, slots, places, length)
             given = (self.setting, self.prior_words, words, at, np.int32(tiles))
             reports = self.stack.pass_over(program, *given)
+            if learner_of.cache_info().misses != built:
+                give_back()
         except BaseException:
-            table.remove(new)
+            table.remove(table.find(new))
             raise
         outcome, info = told.take_rows(np.asarray(reports).reshape(-1, told.size)[places])
         table.seen[slots] = self.rows + 1 + np.arange(len(names))
@@ -190,9 +192,9 @@ class Engine:
         """The words of a key, None where it was never learned."""
         if not self.begun:
             return None
-        slot = self.stack.table.slots.get(key)
-        if slot is not None:
-            words: np.ndarray = self.stack.take([slot])[0]
+        slots = self.stack.table.find([key])
+        if slots[0] >= 0:
+            words: np.ndarray = self.stack.take(slots)[0]
             return words
         away = self.stack.find_away([key])
         return away[key].words if away else None

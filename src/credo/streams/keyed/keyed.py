@@ -87,8 +87,8 @@ class Keyed(Generic[B]):
 
     A call cuts its rows into tiles of different keys. A tile costs as much as `tile` rows, so it pays where
     there are many keys: where one key has a share of the rows above 1 / `tile`, choose a smaller one.
-    Memory: the words of a belief and about 150 bytes a key. A Keyed changes, as a `Pack` does; threads take
-    turns.
+    Memory: the words of a belief and about 35 bytes a key, beside names that are text. A Keyed changes, as a
+    `Pack` does; threads take turns.
 
     Arguments:
         learner: any learner or wrapper, the same for all keys.

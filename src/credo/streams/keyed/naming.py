@@ -51,18 +51,16 @@ def to_bytes(key: KeyName) -> bytes:
 
 
 def to_text(keys: Sequence[KeyName | None]) -> bytes:
-    """The keys of a page as JSON, in which bytes are lists; None is left out."""
-    if not set(map(type, keys)) <= {int, str}:
-        keys = [key for key in keys if key is not None]
-    return json.dumps(keys, default=_spelled, separators=(",", ":")).encode()
+    """Keys as JSON, in which bytes are lists and None, for no key, is null."""
+    return json.dumps(list(keys), default=_spelled, separators=(",", ":")).encode()
 
 
 def _spelled(key: bytes) -> list[str]:
     return [key.decode("latin-1")]
 
 
-def from_text(text: bytes) -> list[KeyName]:
-    """The keys of a page."""
+def from_text(text: bytes) -> list[KeyName | None]:
+    """The keys again."""
     keys: list[Any] = json.loads(text)
     return [key[0].encode("latin-1") if isinstance(key, list) else key for key in keys]
 

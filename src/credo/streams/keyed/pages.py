@@ -1,16 +1,20 @@
 """Checkpoints of keyed learners: files of pages of 1,024 slots, and a manifest that says which page is where.
 
-A checkpoint writes the pages that changed, many to a file, because a file costs as much as a page. Of an
-older file some pages are then out of date; where most are, the others are written again, and the file goes.
+The words of the beliefs, and the numbers and times of their latest rows, change with every row, but the names
+of the keys with new ones only: these are two kinds of pages. A checkpoint writes the pages that changed, many
+to a file, because a file costs as much as a page, and straight from the memory in which they are. Of an older
+file some pages are then out of date; where most are, the others are written again, and the file goes.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +22,7 @@ import numpy as np
 
 from credo.core import archive
 from credo.core.errors import DataError, FormatError
+from credo.core.files import replacing
 from credo.learners import Learner
 from credo.streams import checkpoint
 from credo.streams.keyed.away import Away
@@ -26,13 +31,47 @@ from credo.streams.keyed.naming import KeyName, from_text, to_text
 from credo.streams.keyed.programs import Prior
 from credo.streams.keyed.table import PAGE
 
-__all__ = ["latest", "read", "write"]
+__all__ = ["Saved", "latest", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
 """The number of the format of pages."""
 
 _KEPT, _TOGETHER = 2, 32
 """How many manifests are kept, and the most pages of a file."""
+
+Kind: TypeAlias = Literal["rows", "keys"]
+"""What is in a page."""
+
+_KINDS: tuple[Kind, ...] = ("rows", "keys")
+
+
+class PageFile(NamedTuple):
+    """A file of pages: by which checkpoint and in which place it was written, its pages in their order, how
+    many slots they have together, and its checksum.
+    """
+
+    kind: Kind
+    epoch: int
+    group: int
+    pages: tuple[int, ...]
+    slots: int
+    crc: int
+
+    def path(self, folder: Path) -> Path:
+        """Where it is."""
+        return folder / f"{self.kind}-{self.epoch:08d}-{self.group:06d}.pages"
+
+
+@dataclasses.dataclass
+class Saved:
+    """The folder of the latest checkpoint, and in which file each of its pages is, by kind."""
+
+    folder: Path
+    files: dict[Kind, dict[int, PageFile]]
+
+    def all(self) -> set[PageFile]:
+        """All files."""
+        return {file for pages in self.files.values() for file in pages.values()}
 
 
 def latest(folder: Path) -> list[int]:
@@ -45,26 +84,23 @@ def _manifest(folder: Path, epoch: int) -> Path:
     return folder / f"manifest-{epoch:08d}.credo"
 
 
-def _file(folder: Path, epoch: int, number: int) -> Path:
-    return folder / f"pages-{epoch:08d}-{number:06d}.credo"
-
-
 def write(engine: Engine, folder: Path, offset: int) -> Path:
     """Write a checkpoint, and take away what no kept manifest needs."""
     stack, table = engine.stack, engine.stack.table
-    pages = -(-len(table.names) // PAGE)
-    if folder != engine.folder:
+    pages = -(-table.end // PAGE)
+    if engine.saved is None or folder != engine.saved.folder:
         before = latest(folder)
         stack.epoch = max([stack.epoch, *(number + 1 for number in before)])
-        engine.folder, engine.pages = folder, {}
+        engine.saved = Saved(folder, {kind: {} for kind in _KINDS})
         table.changed.update(range(pages))
-    epoch = stack.epoch
-    changed = [number for number in sorted(table.changed | _sparse(engine)) if number < pages]
-    listed = dict(engine.pages)
-    for group, start in enumerate(range(0, len(changed), _TOGETHER)):
-        some = changed[start : start + _TOGETHER]
-        _write_pages(engine, _file(folder, epoch, group), some)
-        listed |= {number: (epoch, group, len(some)) for number in some}
+        table.renamed.update(range(pages))
+    epoch, files = stack.epoch, {kind: dict(engine.saved.files[kind]) for kind in _KINDS}
+    for kind, fresh in zip(_KINDS, (table.changed, table.renamed), strict=True):
+        changed = [number for number in sorted(fresh | _sparse(files[kind])) if number < pages]
+        for group, start in enumerate(range(0, len(changed), _TOGETHER)):
+            file = _write(engine, folder, kind, group, tuple(changed[start : start + _TOGETHER]))
+            files[kind] |= dict.fromkeys(file.pages, file)
+    saved = Saved(folder, files)
     if stack.away is not None:
         stack.away.settle(folder / "away.sqlite")
     path = checkpoint.save(
@@ -83,66 +119,86 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
             "timed": engine.timed,
             "function": engine.of_inputs is not None,
             "random": None if engine.random is None else str(jax.random.key_impl(engine.random)),
-            "pages": [[number, *place] for number, place in sorted(listed.items())],
+            "files": sorted(saved.all()),
         },
         arrays={
             "prior": engine.prior_words,
             **({} if engine.random is None else {"random": np.asarray(jax.random.key_data(engine.random))}),
         },
     )
-    engine.pages = listed
+    before_it, engine.saved = engine.saved, saved
     table.changed.clear()
+    table.renamed.clear()
     stack.epoch += 1
-    _clean(folder)
+    _clean(folder, epoch, [saved, before_it])
     if stack.away is not None:
         stack.away.prune(epoch - 1)
     return path
 
 
-def _sparse(engine: Engine) -> set[int]:
+def _sparse(files: dict[int, PageFile]) -> set[int]:
     """The pages that are up to date in files of which most pages are not."""
-    live = Counter(engine.pages.values())
-    return {number for number, place in engine.pages.items() if 2 * live[place] < place[2]}
+    live = Counter(files.values())
+    return {number for number, file in files.items() if 2 * live[file] < len(file.pages)}
 
 
-def _write_pages(engine: Engine, path: Path, numbers: Sequence[int]) -> None:
-    table = engine.stack.table
-    names: list[KeyName] = []
-    parts = [np.zeros(0, np.int64)]
-    for number in numbers:
-        part = table.names[number * PAGE : (number + 1) * PAGE]
-        own = [name for name in part if name is not None]
-        whole = len(own) == len(part)
-        rows = range(len(part)) if whole else [row for row, name in enumerate(part) if name is not None]
-        names += own
-        parts.append(number * PAGE + np.array(rows, np.int64))
-    slots = np.concatenate(parts)
-    arrays = {
-        "slots": slots,
-        "words": engine.stack.take(slots),
-        "seen": table.seen[slots],
-        "times": table.times[slots],
-        "names": np.frombuffer(to_text(names), np.uint8),
-    }
-    archive.write(path, "credo-pages", {"format": FORMAT}, arrays)
+def _write(engine: Engine, folder: Path, kind: Kind, group: int, pages: tuple[int, ...]) -> PageFile:
+    """Write pages, which are not empty, into a file."""
+    stack, table = engine.stack, engine.stack.table
+    runs = [(number * PAGE, min((number + 1) * PAGE, stack.capacity)) for number in pages]
+    slots = sum(stop - start for start, stop in runs)
+    parts: Iterable[Any]
+    if kind == "keys":
+        parts = [to_text(table.names(np.concatenate([np.arange(*run) for run in runs])))]
+    else:
+        words = [stack.rows(start, stop) for start, stop in _joined(runs)]
+        parts = [*words, *(one[slice(*run)] for one in (table.seen, table.times) for run in runs)]
+    file = PageFile(kind, stack.epoch, group, pages, slots, 0)
+    crc = 0
+    with replacing(file.path(folder)) as path, path.open("wb", buffering=0) as target:
+        for part in parts:
+            memory = memoryview(part).cast("B")
+            crc = zlib.crc32(memory, crc)
+            while memory:
+                memory = memory[target.write(memory) :]
+    return file._replace(crc=crc)
 
 
-def _clean(folder: Path) -> None:
-    """Take away old manifests, and pages that the kept ones do not name."""
+def _joined(runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Runs of slots, of which those that follow each other are one."""
+    first, last = runs[0]
+    for start, stop in runs[1:]:
+        if start != last:
+            yield first, last
+            first = start
+        last = stop
+    yield first, last
+
+
+def _clean(folder: Path, epoch: int, known: Sequence[Saved]) -> None:
+    """Take away old manifests, and files that the kept ones do not name."""
     numbers = latest(folder)
-    needed: set[Path] = set()
-    for epoch in numbers[:_KEPT]:
-        try:
-            manifest = archive.read(_manifest(folder, epoch), "credo", checkpoint.FORMAT, "checkpoint")
-        except (DataError, FormatError):
-            continue
-        places = manifest.header["meta"]["pages"]
-        needed.update(_file(folder, at, group) for _, at, group, _ in places)
-    for epoch in numbers[_KEPT:]:
-        _manifest(folder, epoch).unlink(missing_ok=True)
-    for path in folder.glob("pages-*.credo"):
+    needed = {file.path(folder) for saved in known for file in saved.all()}
+    if len(known[1].all()) == 0:  # of the checkpoint before nothing is known
+        for number in numbers[:_KEPT]:
+            try:
+                manifest = archive.read(_manifest(folder, number), "credo", checkpoint.FORMAT, "checkpoint")
+                needed |= {file.path(folder) for file in _files(manifest.header["meta"])}
+            except (DataError, FormatError, KeyError):
+                continue
+    for number in numbers[_KEPT:]:
+        _manifest(folder, number).unlink(missing_ok=True)
+    for path in folder.glob("*.pages"):
         if path not in needed:
             path.unlink(missing_ok=True)
+
+
+def _files(meta: dict[str, Any]) -> list[PageFile]:
+    """The files that a manifest names."""
+    return [
+        PageFile(kind, epoch, group, tuple(pages), slots, crc)
+        for kind, epoch, group, pages, slots, crc in meta["files"]
+    ]
 
 
 def read(folder: Path, learner: Learner[Any] | None, prior: Prior | None) -> tuple[Engine, int]:
@@ -165,9 +221,9 @@ def _read(folder: Path, epoch: int, learner: Learner[Any] | None, prior: Prior |
     saved = checkpoint.read(path, learner)
     meta = saved.meta
     with archive.refusing(path, "checkpoint"):
-        if meta["keyed"] > FORMAT:
+        if meta["keyed"] != FORMAT:
             raise FormatError(
-                f"{path} has format {meta['keyed']}; this version reads up to {FORMAT}: upgrade credo."
+                f"{path} has format {meta['keyed']}; this version reads {FORMAT} alone: upgrade credo."
             )
         if meta["function"] != (prior is not None):
             needed = "the function that was" if meta["function"] else "None, as the prior was"
@@ -180,34 +236,53 @@ def _read(folder: Path, epoch: int, learner: Learner[Any] | None, prior: Prior |
         engine.begin(saved.belief)
         engine.rows, engine.timed, engine.stack.absent = meta["rows"], meta["timed"], meta["absent"]
         engine.prior_words = saved.arrays["prior"]
-        _fill(engine, folder, epoch, meta["pages"])
+        _fill(engine, folder, epoch, _files(meta))
         return engine, meta["offset"]
 
 
-def _fill(engine: Engine, folder: Path, epoch: int, pages: Sequence[Sequence[int]]) -> None:
+def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -> None:
+    """Read the pages of a checkpoint, each from the latest file that has it."""
     stack = engine.stack
+    saved = Saved(folder, {kind: {} for kind in _KINDS})
+    for file in sorted(files, key=lambda file: file.epoch):
+        saved.files[file.kind] |= dict.fromkeys(file.pages, file)
     words = np.zeros((stack.capacity, stack.size), np.uint32)
-    names: list[KeyName] = []
-    parts: list[archive.Arrays] = []
-    places = {number: (at, group, count) for number, at, group, count in pages}
-    for at, group, count in sorted(set(places.values())):
-        path = _file(folder, at, group)
-        arrays = archive.read(path, "credo-pages", FORMAT, "file of pages of keyed learners").arrays
-        slots = arrays["slots"]
-        live = np.array([places.get(page) == (at, group, count) for page in (slots // PAGE).tolist()], bool)
-        words[slots[live]] = arrays["words"][live]
-        own = from_text(arrays["names"].tobytes())
-        names += [own[row] for row in np.flatnonzero(live)]
-        parts.append({name: arrays[name][live] for name in ("slots", "seen", "times")})
+    seen, times = np.zeros(stack.capacity, np.int64), np.full(stack.capacity, np.nan)
+    slots, names = list[int](), list[KeyName]()
+    for file in files:
+        data = _checked(file, folder)
+        own = np.concatenate([np.arange(page * PAGE, (page + 1) * PAGE) for page in file.pages])[: file.slots]
+        live = np.array([saved.files[file.kind].get(page) == file for page in (own // PAGE).tolist()], bool)
+        if file.kind == "keys":
+            every = from_text(data.tobytes())
+            some = [row for row in np.flatnonzero(live).tolist() if every[row] is not None]
+            slots += own[some].tolist()
+            names += [every[row] for row in some]  # type: ignore[misc]
+            continue
+        ends = np.cumsum([4 * stack.size * file.slots, 8 * file.slots, 8 * file.slots])
+        parts = np.split(data, ends[:2])
+        if len(data) != ends[2]:
+            raise FormatError(f"{file.path(folder)} must have {ends[2]:,} bytes; it has {len(data):,}.")
+        words[own[live]] = parts[0].view(np.uint32).reshape(file.slots, stack.size)[live]
+        seen[own[live]], times[own[live]] = parts[1].view(np.int64)[live], parts[2].view(np.float64)[live]
     stack.replace(words)
-    table = stack.table
-    slots = np.concatenate([np.zeros(0, np.int64), *(part["slots"] for part in parts)])
-    table.restore(slots.tolist(), names)
-    for part in parts:
-        table.seen[part["slots"]], table.times[part["slots"]] = part["seen"], part["times"]
+    stack.table.restore(np.array(slots, np.int64), names)
+    stack.table.seen[:], stack.table.times[:] = seen, times
     stack.epoch = epoch + 1
-    engine.folder, engine.pages = folder, places
+    engine.saved = saved
     if stack.away is not None:
         stack.away.close()
         stack.away = Away(folder / "away.sqlite")
         stack.away.rewind(epoch)
+
+
+def _checked(file: PageFile, folder: Path) -> np.ndarray:
+    """The bytes of a file, which are those that were written."""
+    path = file.path(folder)
+    try:
+        data = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if zlib.crc32(data.data) != file.crc:
+        raise FormatError(f"{path} is damaged: its contents do not match its checksum.")
+    return data

@@ -58,7 +58,7 @@ class Stack:
     @property
     def keys(self) -> int:
         """How many keys there are, in memory and away."""
-        return len(self.table.slots) + self.absent
+        return len(self.table) + self.absent
 
     def pass_over(self, learn: Callable[..., tuple[Array, Array]], *arguments: Any, row: int = 2) -> Array:
         """Let a program have the matrix, as its argument number `row`, and keep what it gives back."""
@@ -68,10 +68,10 @@ class Stack:
 
     def require_room(self, names: Sequence[KeyName], here: np.ndarray) -> None:
         """Make room for some keys that are not in memory, beside those in the slots `here`."""
-        need = len(self.table.slots) + len(names)
+        need = len(self.table) + len(names)
         if self.evict is not None and need > self.evict:
             self._send_away(self.table.oldest(need - self.evict + self.evict // 16, here))
-            need = len(self.table.slots) + len(names)
+            need = len(self.table) + len(names)
         capacity = self.capacity
         while capacity < need:
             capacity *= 2
@@ -96,8 +96,15 @@ class Stack:
         self.put(slots, words)
         self.table.seen[slots] = [one.seen for one in found.values()]
         self.table.times[slots] = [one.time for one in found.values()]
-        self.table.changed.update(slot // PAGE for slot in slots)
         self.absent -= len(found)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """The words (n, size) of consecutive slots; to be let go of before a program has the matrix again."""
+        if jax.default_backend() == "cpu":  # where the memory is the processor's, without a copy
+            words: Any = self._words[0]
+            lent: np.ndarray = np.from_dlpack(words)[start:stop]
+            return lent
+        return self.take(np.arange(start, stop))
 
     def take(self, slots: Sequence[int] | np.ndarray) -> np.ndarray:
         """The words (n, size) of some slots."""
@@ -123,12 +130,13 @@ class Stack:
     def drop(self, names: Sequence[KeyName]) -> None:
         """Forget keys, here and away; one that there is not is refused before any is forgotten."""
         gone = dict.fromkeys(names)
-        outside = [name for name in gone if name not in self.table.slots]
+        slots = self.table.find(list(gone))
+        outside = [name for name, slot in zip(gone, slots.tolist(), strict=True) if slot < 0]
         away = self.find_away(outside)
         for name in outside:
             if name not in away:
                 raise CredoError(f"keys must be among those that were learned; got {name!r}.", field="keys")
-        self.table.remove(name for name in gone if name in self.table.slots)
+        self.table.remove(slots[slots >= 0])
         if self.away is not None:
             self.away.drop(gone, self.epoch)
         self.absent -= len(away)
@@ -138,9 +146,9 @@ class Stack:
         assert away is not None
         for start in range(0, len(slots), PAGE):
             part = slots[start : start + PAGE]
-            names = [name for slot in part if (name := table.names[slot]) is not None]
+            names = [name for name in table.names(part) if name is not None]
             away.put(names, self.epoch, table.seen[part], table.times[part], self.take(part))
-            table.remove(names)
+            table.remove(part)
             self.absent += len(names)
 
 
