@@ -16,13 +16,15 @@ from tests.scale.test_keyed_run import KEYS, beliefs, predictions, refusal, same
 from tests.streams.setups import bitwise
 
 import credo
+from credo.cli.main import main
+from credo.live.encoding import TableEncoding
 from credo.recipes.settings import Options
 from credo.scale import KeyedOptions, learn_keyed
-from credo.scale.feed import Feed
+from credo.scale.feed import Feed, Marks
 from credo.scale.options import state_of
 from credo.scale.shard import Plan
 from credo.sessions import ColumnOptions
-from credo.tables import Schema
+from credo.tables import Schema, infer_schema
 
 ROWS = 240
 OWN = KeyedOptions(
@@ -224,3 +226,52 @@ def test_rows_come_from_an_address(whole: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(credo.CredoError, match=r"needs the package fsspec: pip install -e '.\[remote\]'"):
         learn_keyed("memory://keyed", tmp_path / "no", OWN)
+
+
+def test_rows_come_from_the_journal_of_a_service(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("litestar")
+    from tests.serve.conftest import LINEAR, hosting, ready, row
+
+    from credo.serve.journal_source import open_journal
+
+    rows = [row(number) for number in range(30)]
+    words = ["--key", "c", "--batch", "8", "--checkpoint", "1"]
+    write(tmp_path / "t.jsonl", [{**one["x"], "y": one["y"]} for one in rows])
+    source, out = f"{tmp_path}/service/linear", tmp_path / "run"
+    with hosting(tmp_path / "service") as host:
+        host.put("/v1/models/linear", json=LINEAR)
+        host.put("/v1/models/arms", json={"kind": "bandit", "arms": ["p", "q"]})
+        ready(host)
+        for number, one in enumerate(rows):
+            if number == 20:
+                assert main(["keyed", source, *words, "--out", str(out)]) == 0
+            ask = {"id": one["id"], "x": one["x"]}
+            if number == 5:
+                host.post("/v1/models/linear/predict", json=ask)
+                answer = host.post("/v1/models/linear/label", json={"id": one["id"], "y": one["y"]})
+            else:
+                answer = host.post("/v1/models/linear/learn", json=one)
+            assert answer.json()["learned"]
+        assert main(["keyed", source, "--out", str(out), "--resume"]) == 0
+        host.post("/v1/models/linear/learn", json={**row(30), "weight": 3.0})
+    assert main(["keyed", str(tmp_path / "t.jsonl"), "--target", "y", *words, "--out", f"{out}2"]) == 0
+    ours, theirs = (credo.Keyed.load(Path(f"{out}{end}") / "shard-000") for end in ("", "2"))
+    assert len(ours) == 3 and ours.rows == 30
+    for key in "uvw":
+        bitwise(ours.belief(key), theirs.belief(key))
+    with open_journal(tmp_path / "service", "linear") as table:
+        chunks = list(table)
+    assert [weight for chunk in chunks if chunk.weights is not None for weight in chunk.weights][-1] == 3.0
+    encoding = TableEncoding(infer_schema(chunks, "y", drop=["c"]))
+    batches = list(Feed(encoding, Marks("c"), 100).batches(chunks))
+    assert batches[0] is not None and batches[0].weights[-2:].tolist() == [1.0, 3.0]
+    capsys.readouterr()
+    said = refusal([f"{tmp_path}/service/liner", *words, "--out", str(tmp_path / "no")], capsys)
+    assert "has no model 'liner': did you mean 'linear'?" in said
+    said = refusal([f"{tmp_path}/service/arms", *words, "--out", str(tmp_path / "no")], capsys)
+    assert "arms must be a model of a table; it is a bandit" in said
+    monkeypatch.setitem(sys.modules, "credo.serve.journal_source", None)
+    said = refusal([source, *words, "--out", str(tmp_path / "no")], capsys)
+    assert "the journal of a service needs" in said

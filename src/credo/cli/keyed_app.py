@@ -13,9 +13,11 @@ from cyclopts import Group, Parameter
 from credo.cli.command_words import flowing, source_of
 from credo.cli.flags import DATA, LearnerFlags, in_flags, whole_number
 from credo.core.errors import CredoError, require_choice
+from credo.core.extensions import extra
 
 if TYPE_CHECKING:
     from credo.scale import KeyedOptions, KeyedResult
+    from credo.tables import TableSource
 
 __all__ = ["KeyedFlags", "keyed"]
 
@@ -142,7 +144,8 @@ def keyed(
     """Learn a file with one learner for each key, such as each user, predicting each row before learning it.
 
     SOURCE is a CSV, TSV, JSON lines or Parquet file, a folder of such files, which are read in the order of
-    their names, or - for standard input; or the address of a file or a folder, such as s3://bucket/clicks.
+    their names, or - for standard input; the address of a file or a folder, such as s3://bucket/clicks; or
+    FOLDER/MODEL for the rows that a model of credo serve has learned, FOLDER being that of the service.
     Columns are encoded alike for all keys; by default the learner of a key is a linear model. OUT gets a
     folder of predictions, metrics.json, and the state. A run that was killed, or whose file has grown, goes
     on with --resume, and every key then has the numbers that it would have had without a break.
@@ -150,7 +153,7 @@ def keyed(
     Parameters
     ----------
     source
-        A file, a folder or an address, or - for standard input.
+        A file, a folder, an address or a model of a service, or - for standard input.
     out
         The folder of the run.
     resume
@@ -169,19 +172,33 @@ def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resum
     from credo.scale import learn_keyed
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # no other thread is woken for a call
+    rows, flags = _rows(source, flags)
     options = _options(out, flags, learner, resume)
 
     def say(sentence: str) -> None:
         note(in_flags(sentence), quiet)
 
     try:
-        result = learn_keyed(source, out, options, resume=resume, follow=flags.follow, say=say)
+        result = learn_keyed(rows, out, options, resume=resume, follow=flags.follow, say=say)
     except KeyboardInterrupt:
         words = shlex.join(["credo", "keyed", source, "--out", str(out), "--resume"])
         note(f"credo: interrupted; what was saved is whole; go on with: {words}")
         return 130
     _show(result, quiet)
     return 0
+
+
+def _rows(source: str, flags: KeyedFlags) -> tuple[str | TableSource, KeyedFlags]:
+    """What is to be learned: of a model of a service the open table, whose target is known."""
+    path = Path(source)
+    if source == "-" or "://" in source or path.exists() or not (path.parent / "journal.db").is_file():
+        return source, flags
+    try:
+        from credo.serve.journal_source import journal_target, open_journal
+    except ImportError as error:
+        raise CredoError(f"the journal of a service needs {error.name}: {extra('serve')}.") from None
+    place = path.parent, path.name
+    return open_journal(*place), dataclasses.replace(flags, target=flags.target or journal_target(*place))
 
 
 def _options(out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:

@@ -174,7 +174,8 @@ class Feed:
         if why:
             rows = np.setdiff1d(rows, list(why))
             columns = {name: [cell[row] for row in rows.tolist()] for name, cell in chunk.columns.items()}
-            chunk = dataclasses.replace(chunk, columns=columns, lines=chunk.lines[rows])
+            weights = None if chunk.weights is None else chunk.weights[rows]
+            chunk = dataclasses.replace(chunk, columns=columns, lines=chunk.lines[rows], weights=weights)
         prepared = self.encoding.encoder.prepare(chunk)
         block = self.encoding.encode(prepared, learn=True)
         bad += [row for row in block.bad if row not in chunk.bad]
@@ -191,12 +192,13 @@ class Feed:
         """The lines, x, y, weights, location, scale and known units of encoded rows."""
         count, x = len(block), block.x
         ones, zeros = np.ones(count), np.zeros(count)
+        weights = ones if block.weights is None else block.weights
         if self.marks.own:
             x[:, self.encoding.encoder.places[: raw.shape[1]]] = raw
         if self.marks.own or self.encoding.classes:
-            return block.lines, x, block.y, ones, zeros, ones, np.ones(count, bool)
-        self.scaler, scaling = SCALER.encode(self.scaler, block.y)
-        known, rows = scaling.known, standardised(EncodedRows(x, block.y), scaling)
+            return block.lines, x, block.y, weights, zeros, ones, np.ones(count, bool)
+        self.scaler, scaling = SCALER.encode(self.scaler, block.y, weights=block.weights)
+        known, rows = scaling.known, standardised(EncodedRows(x, block.y, weights=block.weights), scaling)
         weights = np.where(known, 1.0 if rows.weights is None else rows.weights, 0.0)
         return block.lines, x, rows.y, weights, scaling.location, scaling.scale, known
 

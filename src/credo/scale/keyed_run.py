@@ -26,14 +26,14 @@ from credo.scale.options import FORMAT, MARK, STATE, KeyedOptions, KeyedResult, 
 from credo.scale.shard import Plan
 from credo.scale.sources import Source, open_source
 from credo.scale.workers import Here, Shards, Workers
-from credo.tables import Chunk, Moments, infer_schema
+from credo.tables import Chunk, Moments, TableSource, infer_schema
 from credo.tables.cells import to_list
 
 __all__ = ["learn_keyed"]
 
 
 def learn_keyed(
-    source: str,
+    source: str | TableSource,
     folder: Path,
     options: KeyedOptions,
     *,
@@ -53,7 +53,7 @@ def learn_keyed(
 
     Arguments:
         source: a CSV, TSV, JSON lines or Parquet file whose rows only grow, or a folder of such files; or the
-            address of one, such as s3://bucket/clicks, for fsspec.
+            address of one, such as s3://bucket/clicks, for fsspec; or a table that is open already.
         folder: the folder of the run, new, or with `resume` that of an earlier one.
         options: how to learn; with `resume`, those of the earlier run.
         resume: whether to go on.
@@ -102,7 +102,7 @@ def learn_keyed(
         finally:
             run.shards.close()
     if state is not None and feed.line == start:
-        say(f"{source} has no row after line {start:,}, up to which {folder} has learned")
+        say(f"{table.name} has no row after line {start:,}, up to which {folder} has learned")
     return KeyedResult(folder, feed.line, metrics, feed.bad_rows, tuple(map(str, feed.bad)))
 
 

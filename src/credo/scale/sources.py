@@ -248,21 +248,23 @@ class Files:
 
 
 def open_source(
-    source: str,
+    source: str | TableSource,
     chunk_rows: int,
     strict: bool = False,
     follow: float | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Source:
-    """The rows of a file, a folder or an address; see `learn_keyed` and `open_table`."""
+    """The rows of a table, a file, a folder or an address; see `learn_keyed` and `open_table`."""
+    if isinstance(source, TableSource):
+        if follow is not None:
+            raise _no_folder(source.name)
+        return FileSource(source)
     system, path = _address(source) if "://" in source else (None, source)
     is_folder = Path(path).is_dir() if system is None else system.isdir(path)
     if follow is not None:
         require_positive("follow", follow)
         if not is_folder:
-            raise CredoError(
-                f"follow must be for a folder, to which files come; got {source}.", field="follow"
-            )
+            raise _no_folder(source)
     if is_folder:
         return FolderSource(Files(path, system), chunk_rows, strict, follow, say)
     if system is None:
@@ -270,6 +272,10 @@ def open_source(
     if not system.isfile(path):
         raise DataError(f"{source} does not exist.")
     return FileSource(open_table(_stream(system, path), chunk_rows=chunk_rows, strict=strict))
+
+
+def _no_folder(source: str) -> CredoError:
+    return CredoError(f"follow must be for a folder, to which files come; got {source}.", field="follow")
 
 
 def _address(source: str) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""Which row of the stack belongs to which key: a hash table of arrays, some 30 bytes for a whole number."""
+"""Which row of the stack belongs to which key: a hash table of arrays, some 35 bytes for a whole number."""
 
 from __future__ import annotations
 
