@@ -90,8 +90,8 @@ class Engine:
         slots = table.find(names)
         here = slots >= 0
         away = self.stack.find_away(list(dict.fromkeys(names[row] for row in np.flatnonzero(~here))))
-        latest = {name: one.time for name, one in away.items()}
-        begun = np.where(here, table.times[slots], -np.inf).tolist()
+        latest: dict[KeyName, float] = {name: one.time for name, one in away.items()}
+        begun: list[float] = np.where(here, table.times[slots], -np.inf).tolist()
         moved = clock.copy()
         for row, (name, time, first) in enumerate(zip(names, clock.tolist(), begun, strict=True)):
             before = latest.get(name, first)

@@ -91,10 +91,11 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
     if engine.saved is None or folder != engine.saved.folder:
         before = latest(folder)
         stack.epoch = max([stack.epoch, *(number + 1 for number in before)])
-        engine.saved = Saved(folder, {kind: {} for kind in _KINDS})
+        engine.saved = Saved(folder, _no_files())
         table.changed.update(range(pages))
         table.renamed.update(range(pages))
-    epoch, files = stack.epoch, {kind: dict(engine.saved.files[kind]) for kind in _KINDS}
+    epoch, before_it = stack.epoch, engine.saved
+    files: dict[Kind, dict[int, PageFile]] = {kind: dict(before_it.files[kind]) for kind in _KINDS}
     for kind, fresh in zip(_KINDS, (table.changed, table.renamed), strict=True):
         changed = [number for number in sorted(fresh | _sparse(files[kind])) if number < pages]
         for group, start in enumerate(range(0, len(changed), _TOGETHER)):
@@ -126,7 +127,7 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
             **({} if engine.random is None else {"random": np.asarray(jax.random.key_data(engine.random))}),
         },
     )
-    before_it, engine.saved = engine.saved, saved
+    engine.saved = saved
     table.changed.clear()
     table.renamed.clear()
     stack.epoch += 1
@@ -134,6 +135,10 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
     if stack.away is not None:
         stack.away.prune(epoch - 1)
     return path
+
+
+def _no_files() -> dict[Kind, dict[int, PageFile]]:
+    return {"rows": {}, "keys": {}}
 
 
 def _sparse(files: dict[int, PageFile]) -> set[int]:
@@ -243,7 +248,7 @@ def _read(folder: Path, epoch: int, learner: Learner[Any] | None, prior: Prior |
 def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -> None:
     """Read the pages of a checkpoint, each from the latest file that has it."""
     stack = engine.stack
-    saved = Saved(folder, {kind: {} for kind in _KINDS})
+    saved = Saved(folder, _no_files())
     for file in sorted(files, key=lambda file: file.epoch):
         saved.files[file.kind] |= dict.fromkeys(file.pages, file)
     words = np.zeros((stack.capacity, stack.size), np.uint32)
@@ -255,9 +260,10 @@ def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -
         live = np.array([saved.files[file.kind].get(page) == file for page in (own // PAGE).tolist()], bool)
         if file.kind == "keys":
             every = from_text(data.tobytes())
-            some = [row for row in np.flatnonzero(live).tolist() if every[row] is not None]
-            slots += own[some].tolist()
-            names += [every[row] for row in some]  # type: ignore[misc]
+            for row in np.flatnonzero(live).tolist():
+                if (name := every[row]) is not None:
+                    slots.append(int(own[row]))
+                    names.append(name)
             continue
         ends = np.cumsum([4 * stack.size * file.slots, 8 * file.slots, 8 * file.slots])
         parts = np.split(data, ends[:2])
