@@ -65,6 +65,30 @@ def test_few_rows_and_a_leader_of_the_other_side_are_no_evidence() -> None:
         assert sentence is not None and sentence.startswith(start), (rows, now)
 
 
+def test_a_leader_that_walks_does_not_stand_beside_a_relation_that_stands_still() -> None:
+    members = (MEMBERS[0], MEMBERS[2])  # a still one, and the slowest of its network, which walks
+    weights = np.array([0.82, 0.18])
+    for now, start in (
+        (weights, "The relation of columns and target stands"),
+        (weights[::-1], "No evidence"),
+    ):
+        sentence = bank_words.motion(members, weights, 150, now)
+        assert sentence is not None and sentence.startswith(start)
+
+
+def test_a_level_that_rises_is_said_and_then_nothing_stands_still() -> None:
+    noise = np.random.default_rng(0).normal(size=1000)
+    for slope, noisy, words in ((0.6, 0.3, "has risen"), (-0.6, 0.3, "has fallen"), (0.0, 0.3, "")):
+        y = 1.0 + slope * np.arange(1000) / 1000 + noisy * noise
+        said = bank_words.level_words("y", y[-200:], float(y.mean()), 1000)
+        assert (words in said) if words else said == ""
+        level = bank_words.motion(MEMBERS, np.array([0.9, 0.1, 0.0, 0.0]), 200, level=said)
+        assert level is not None and ("stands still" in level) == (not words)
+    swing = 10 * np.sin(np.arange(1000) / 4)  # a season is no level
+    assert bank_words.level_words("y", swing[-200:], float(swing.mean()), 1000) == ""
+    assert bank_words.level_words("y", 9 + noise[:200], 1.0, 240) == ""  # too few rows before
+
+
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
     near, apart = NearMember(), "no member looks for rows that are alike"
     assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""

@@ -50,6 +50,7 @@ def test_scores_are_those_of_all_rows_together() -> None:
     for counts, z in zip(tally.pits, ((y - mean) / sd, wide), strict=True):
         assert counts.tolist() == np.histogram(ndtr(z), 20, (0.0, 1.0))[0].tolist()
     assert tally.baseline() == {"nlpd": pytest.approx((ROWS - 1) / 2000.0), "rmse": 2.0}
+    assert metrics["r2"] == pytest.approx(1 - np.mean((y - mean) ** 2) / 4, rel=1e-12)
     # the last value as a forecast, and for the first row our own
     steps = np.concatenate([[y[0] - mean[0]], np.diff(y)])
     np.testing.assert_allclose(tally.latest("last_loss"), np.sqrt((steps**2).mean()), rtol=1e-12)

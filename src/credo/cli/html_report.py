@@ -79,6 +79,10 @@ figure { margin: 0; background: var(--card); border-radius: 8px; padding: .8rem;
 figure img { width: 100%; max-height: 26rem; object-fit: contain; background: #fff;
   border-radius: 4px; display: block; }
 figcaption { color: var(--soft); font-size: .88rem; margin-top: .5rem; }
+@media (max-width: 36rem) { .told thead th:last-child { display: none; }
+  .told tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
+  .told th, .told td { flex: 1 1 20%; border: 0; } .told td:last-child { flex-basis: 100%; padding-top: 0;
+  color: var(--soft); } }
 ul { padding-left: 1.2rem; } code { font-size: .92em; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
   border-top: 1px solid var(--line); padding-top: .8rem; }
@@ -199,7 +203,8 @@ def _table(grid: Grid, first: str, last: str = "") -> str:
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in line.numbers)
         meaning = f"<td>{escape(line.meaning)}</td>" if last else ""
         body += f"<tr><td><code>{escape(line.name)}</code></td>{numbers}{meaning}</tr>"
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    kind = ' class="told"' if last else ""
+    return f'<div class="wide"><table{kind}><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _section(section: Section) -> str:

@@ -45,6 +45,7 @@ MEANING = {
     "auc": "area under the ROC curve, mean over classes (0.5 is chance)",
     "average_precision": "average precision, mean over classes",
     "mae": "mean absolute error",
+    "r2": "share of the squared error of the running mean that is gone (1 is best)",
     "coverage_90": "share inside the 90% interval (0.90 is right)",
 }
 """The metrics in the order of the table."""

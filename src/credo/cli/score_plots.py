@@ -212,6 +212,7 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
         axes = drawing.panels[0]
         for width, alpha in ((2, 0.25), (1, 0.45)):
             low, high = mean - width * sd, mean + width * sd
+            low = np.maximum(low, 0.0) if tally.kind.whole else low  # no count lies below
             axes.fill_between(rows, low, high, color=SKY, alpha=alpha, linewidth=0, label=f"± {width} sd")
         axes.plot(rows, mean, color=BLUE, linewidth=1.3, label="predicted mean")
         axes.plot(rows, y, ".", color=ORANGE, markersize=4.5, label="observed")

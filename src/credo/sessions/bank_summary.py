@@ -99,14 +99,15 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
     broken = words.failure_words(names, tally.failures, tally.broken.astype(int).tolist())
-    moves = words.motion(members, recent, rows, now)
+    level = _level(session)
+    moves = words.motion(members, recent, rows, now, level)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
     narrow = _capital(words.narrowed_words(members, narrowed(learner), len(session.encoding.features)))
     changed = words.change_words(tally)
-    whole = [first, broken and _capital(broken), moves, changed, wide, _capital(noise), narrow]
+    whole = [first, broken and _capital(broken), level, moves, changed, wide, _capital(noise), narrow]
     forecasts = "; ".join(filter(None, [wide, noise]))
     moves = "; ".join(filter(None, [moves, changed if tally.reported else ""]))
-    short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts), narrow]
+    short = [first + (f"; {broken}" if broken else ""), level, moves, _capital(forecasts), narrow]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
     joint = belief.log_joint
     shares = [1.0] if joint is None else np.exp(np.asarray(joint)).sum(axis=-1).tolist()
@@ -133,6 +134,14 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "sentences": [f"{sentence}." for sentence in whole if sentence],
         "short": [f"{sentence}." for sentence in short if sentence],
     }
+
+
+def _level(session: SessionState) -> str:
+    """How the level of a target that is a number has changed; empty if it has not."""
+    if not session.regression or not len(session.tally.recent):
+        return ""
+    mean, count = float(session.scaler.mean()[0]), int(session.scaler.count[0])
+    return words.level_words(session.encoding.target, session.tally.recent[:, 1], mean, count)
 
 
 def _capital(sentence: str) -> str:

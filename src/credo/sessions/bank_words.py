@@ -20,6 +20,7 @@ __all__ = [
     "failure_words",
     "input_noise",
     "leaders",
+    "level_words",
     "motion",
     "narrowed_words",
     "noise_words",
@@ -82,12 +83,17 @@ def _bracketed(name: str) -> str:
 
 
 def motion(
-    members: Sequence[AnyMember], weights: np.ndarray, rows: int, now: np.ndarray | None = None
+    members: Sequence[AnyMember],
+    weights: np.ndarray,
+    rows: int,
+    now: np.ndarray | None = None,
+    level: str = "",
 ) -> str | None:
     """Whether the relation of columns and target moves, by mean weights (K,) over the latest rows; None if
     no member walks. It moves where most weight is on members that walk faster than another with the same
     network; members without a network do not say. Where rows are few, where neither side has most of the
-    weight, and where the member that leads by the weights `now` says the opposite, there is no evidence.
+    weight, and where the member that leads by the weights `now` says the opposite, there is no evidence. If
+    the `level` of the target moves, nothing is said to stand still.
     """
     networks = np.array([isinstance(member, Member | ImageMember) for member in members])
     total = float(weights[networks].sum())
@@ -104,7 +110,11 @@ def motion(
     share = float(weights[faster].sum())
     over = f"of the evidence of the latest {rows:,} rows"
     leader = int(np.argmax(now)) if now is not None else int(np.argmax(weights))
-    opposite = networks[leader] and bool(faster[leader]) != (share > 0.5)
+    still = float(weights[(walks == 0) & networks].sum())
+    rests = share <= 0.5 and still > 0.5 * (1.0 - share)
+    opposite = networks[leader] and (
+        bool(faster[leader]) != (share > 0.5) or (rests and bool(walks[leader] > 0))
+    )
     if rows < LEAST_ROWS or max(share, 1.0 - share) < SURE or opposite:
         return (
             "No evidence either way on whether the relation of columns and target moves: members that walk "
@@ -119,19 +129,49 @@ def motion(
             "The relation of columns and target is moving: members that walk"
             f"{by} have {_percent(share)} {over}{most}"
         )
-    still = float(weights[(walks == 0) & networks].sum())
-    if still > 0.5 * (1.0 - share):
+    if rests:
         doubt = f"; members that walk have {_percent(1.0 - still)}" if 1.0 - still > FEW else ""
-        return (
-            "The relation of columns and target stands still: members that do not walk have "
-            f"{_percent(still)} {over}{doubt}"
-        )
+        start = "The relation of columns and target stands still: members"
+        start = "The columns account for the level: members" if level else start
+        return f"{start} that do not walk have {_percent(still)} {over}{doubt}"
     shares = walk_shares(members, np.where(faster, 0.0, weights))
     walk = max(shares, key=lambda one: shares[one])
     return (
         "The relation of columns and target hardly moves: the slowest walk that these networks have, by "
         f"{walk:g} a row, has {_percent(shares[walk])} {over}"
     )
+
+
+LEVEL, CLEAR = 0.25, 4.0
+"""By how many standard deviations the latest targets must be off the earlier ones to be another level, and by
+how many standard errors."""
+
+
+def level_words(target: str, latest: np.ndarray, mean: float, count: int) -> str:
+    """How the level of a target has changed; empty if it has not, or if there are too few rows.
+
+    The mean of the latest targets (n,) is compared with that of those before them, in standard deviations and
+    in standard errors, for which neighbours that differ say how large the noise is.
+
+    Arguments:
+        target: the name of the target.
+        latest: the latest targets, in the order of the rows.
+        mean, count: the mean and the number of all targets, with the latest.
+    """
+    late, early = len(latest), count - len(latest)
+    if min(late, early) < LEAST_ROWS:
+        return ""
+    now = float(latest.mean())
+    before = (count * mean - late * now) / early
+    noise = math.sqrt(0.5 * float(np.mean(np.diff(latest) ** 2)))
+    error = noise * math.sqrt(1.0 / late + 1.0 / early)
+    away = abs(now - before)
+    if not (away > LEVEL * float(latest.std()) and away > CLEAR * error):
+        return ""
+    change = f", {now / before - 1:+.0%}" if before > 0 and now > 0 else ""
+    way = "risen" if now > before else "fallen"
+    means = f"the latest {late:,} rows have a mean of {now:.4g}, those before {before:.4g}{change}"
+    return f"The level of {target} has {way}: {means}"
 
 
 def width_words(widths: Widths) -> str:

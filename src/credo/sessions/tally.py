@@ -245,10 +245,16 @@ class Tally:
             table["auc"] = classes.mean("auc")
             table["average_precision"] = classes.mean("average_precision")
         elif self.scored:
+            table["r2"] = self._explained()
             table["coverage_90"] = coverage_of(self.bins)
             if self.unscaled.any():
                 table["coverage_90_unscaled"] = coverage_of(self.unscaled)
         return table
+
+    def _explained(self) -> float:
+        """1 - sum (y - mean)^2 / sum (y - running mean)^2, NaN where the running mean has no error."""
+        ours, base = self.latest("loss") ** 2, self.latest("base_loss") ** 2
+        return 1.0 - ours / base if base > 0 else float("nan")
 
     def baseline(self) -> dict[str, float]:
         """The baseline's metrics by name: running class frequencies, or the running mean and spread."""
