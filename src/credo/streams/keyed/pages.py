@@ -36,7 +36,7 @@ __all__ = ["Saved", "latest", "read", "write"]
 FORMAT = 2
 """The number of the format of pages."""
 
-_KEPT, _TOGETHER = 2, 32
+_KEPT, _TOGETHER = 2, 128
 """How many manifests are kept, and the most pages of a file."""
 
 Kind: TypeAlias = Literal["rows", "keys"]
@@ -257,7 +257,8 @@ def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -
     for file in files:
         data = _checked(file, folder)
         own = np.concatenate([np.arange(page * PAGE, (page + 1) * PAGE) for page in file.pages])[: file.slots]
-        live = np.array([saved.files[file.kind].get(page) == file for page in (own // PAGE).tolist()], bool)
+        latest_of = saved.files[file.kind]
+        live = np.repeat([latest_of[page] is file for page in file.pages], PAGE)[: file.slots]
         if file.kind == "keys":
             every = from_text(data.tobytes())
             for row in np.flatnonzero(live).tolist():
