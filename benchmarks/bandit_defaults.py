@@ -85,7 +85,10 @@ WORLDS: dict[str, tuple[Callable[[], AnyEnvironment], int]] = {
 TABLES = ("statlog", "covertype", "digits", "segments", "electricity", "penbased", "satimage", "letter")
 """The worlds in which rewards are compared, and not regrets."""
 
-LOOKED_AT = ("statlog", "covertype", "wheel", "letter", "still", "linear", "clicks", "jumps", "walk", "tails")
+LOOKED_AT = (
+    *("statlog", "covertype", "electricity", "letter", "wheel", "still", "logistic", "sphere"),
+    *("linear", "clicks", "jumps", "walk", "tails"),
+)
 """The worlds that were there while the default was chosen, or while another was tried."""
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, begin
 
 import credo
-from credo.adapt import ChangeProbability, Experts, RunLength, named
+from credo.adapt import ChangeProbability, Experts, LossRate, RunLength, named
+from credo.core.records import replace
 
 
 def test_young_segments_are_kept_while_there_is_room() -> None:
@@ -81,6 +83,55 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
         gaps.append(float(moved[1] - moved[0]))
     assert gaps[0] != 0.0
     np.testing.assert_allclose(gaps[1:], [0.25 * gaps[0], 0.0], atol=1e-12)
+
+
+def test_losses_may_count_in_units_of_their_running_mean() -> None:
+    rate = LossRate(0.6, least=0.5, first=2.0, rows=3.0, forgetting=0.9)
+    learner = Experts(WALKS, 0.1, loss=lambda forecast, y: (forecast.mean - y) ** 2, learning_rate=rate)
+    belief = begin(learner)
+    inner = [begin(walk) for walk in WALKS]
+    weights, total, count = np.full(2, 0.5), 6.0, 3.0
+    for t, (x, y) in enumerate(zip(XS, YS, strict=True)):
+        omega = 0.5 if t % 3 == 0 else 1.0
+        weights = 0.9 * weights + 0.1 * weights[::-1]
+        losses = np.zeros(2)
+        for k, walk in enumerate(WALKS):
+            predicted = walk.predict(inner[k])
+            losses[k] = float((walk.forecast(predicted, x).mean - y) ** 2)
+            inner[k], _ = walk.update(predicted, x, y, weight=omega)
+        eta = 0.6 / max(total / count, 0.5)
+        total = 0.9**omega * total + omega * float(weights @ losses)
+        count = 0.9**omega * count + omega
+        weights = weights * np.exp(-eta * omega * losses)
+        weights = weights / weights.sum()
+        belief, _ = learner.step(belief, x, y, weight=omega)
+    np.testing.assert_allclose(belief.weights, weights, atol=1e-10)
+    sums: Any = belief.losses
+    np.testing.assert_allclose([sums.total, sums.count], [total, count], rtol=1e-10)
+    # losses and their unit may be multiplied by any number
+    wide = replace(rate, least=5.0, first=20.0)
+    other = Experts(WALKS, 0.1, loss=lambda forecast, y: 10.0 * (forecast.mean - y) ** 2, learning_rate=wide)
+    np.testing.assert_allclose(
+        credo.run(other, begin(other), XS, YS)[0].weights,
+        credo.run(learner, begin(learner), XS, YS)[0].weights,
+        atol=1e-10,
+    )
+
+
+def test_a_failed_expert_has_no_part_in_the_mean_loss() -> None:
+    def loss(forecast: Any, y: Any) -> Any:
+        error = (forecast.mean - y) ** 2
+        return jnp.where(error > 1.0, jnp.inf, error)
+
+    learner = Experts(WALKS, 0.0, loss=loss, learning_rate=LossRate())
+    belief: Any = begin(learner)
+    after: Any
+    after, _ = learner.step(belief, XS[0], 100.0)  # neither has a finite loss
+    np.testing.assert_array_equal(after.losses.total, belief.losses.total)
+    with pytest.raises(credo.CredoError, match="needs a loss"):
+        Experts(WALKS, learning_rate=LossRate())
+    with pytest.raises(credo.CredoError, match="forgetting"):
+        LossRate(forgetting=1.5)
 
 
 def test_a_limit_bounds_what_a_gradient_may_forget() -> None:

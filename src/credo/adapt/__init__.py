@@ -25,6 +25,7 @@ from credo.adapt.changepoints import (
     segmentation,
 )
 from credo.adapt.experts import Bank, Experts
+from credo.adapt.loss_rates import LossRate
 from credo.adapt.monitored import Monitored, Monitoring, WatchedChanges
 from credo.adapt.nested import Around, Mixture
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
@@ -62,6 +63,7 @@ __all__ = [
     "InverseWishartNoise",
     "LearnedHazard",
     "LocalPolynomial",
+    "LossRate",
     "Memory",
     "Mixture",
     "Monitored",

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.banks import banks, first_beliefs
+from credo.adapt.loss_rates import LossRate, LossSums
 from credo.adapt.moments import collapse, log_sum, normalized
 from credo.adapt.nested import B, Mixture, floating, renewed
 from credo.adapt.questions import Answer, ChosenFunction, Question, weighted
@@ -70,6 +71,7 @@ class Bank(Mixture[B], Generic[B]):
         t: how many times `predict` has been called.
         log_joint: log P(rate r and expert k are right) (R, K), where several rates of switching are weighed;
             otherwise None.
+        losses: how large losses have been, where `LossRate` follows them; otherwise None.
 
     Example:
         >>> import credo
@@ -83,6 +85,7 @@ class Bank(Mixture[B], Generic[B]):
     priors: B
     t: Array
     log_joint: Array | None = None
+    losses: LossSums | None = None
 
     @property
     def rate_weights(self) -> Array:
@@ -90,6 +93,12 @@ class Bank(Mixture[B], Generic[B]):
         if self.log_joint is None:
             return jnp.ones(1, self.log_weights.dtype)
         return jnp.sum(jnp.exp(self.log_joint), axis=-1)
+
+
+def _mean_loss(log_weights: Array, losses: Array) -> Array:
+    """The mean of finite losses by the weights of their experts; not finite where none has weight."""
+    weights = jnp.where(losses < jnp.inf, jnp.exp(log_weights), 0.0)
+    return jnp.sum(weights * jnp.where(losses < jnp.inf, losses, 0.0)) / jnp.sum(weights)
 
 
 class _Learned(NamedTuple, Generic[B]):
@@ -120,7 +129,8 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             it (the interacting multiple model of Blom & Bar-Shalom 1988); only for Gaussian and conjugate
             beliefs, of learners that differ only in their numbers.
         loss: `loss(predictive, y)`, a scalar that replaces minus the log density; None for Bayes.
-        learning_rate: how much a loss counts (log w -= learning_rate * loss), above 0.
+        learning_rate: how much a loss counts (log w -= learning_rate * loss), above 0; or a `LossRate`, which
+            counts losses in units of their running mean.
 
     Raises:
         CredoError: there are no learners, they differ in more than numbers where beliefs are mixed, or a
@@ -154,7 +164,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     switching: ArrayLike | Sequence[float] = 0.01
     mixing: bool = static_field(default=False)
     loss: Callable[[Predictive, PyTree], Array] | None = static_field(default=None)
-    learning_rate: ArrayLike = 1.0
+    learning_rate: ArrayLike | LossRate = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.learners, list | tuple):
@@ -171,7 +181,10 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             if jnp.size(rates) == 0:
                 raise CredoError("switching must hold at least one rate; got none.", field="switching")
             object.__setattr__(self, "switching", rates)
-        require_positive("learning_rate", self.learning_rate)
+        if not isinstance(self.learning_rate, LossRate):
+            require_positive("learning_rate", self.learning_rate)
+        elif self.loss is None:
+            raise CredoError("a LossRate as learning_rate needs a loss; loss is None.", field="learning_rate")
 
     @property
     def bank(self) -> Any:
@@ -218,7 +231,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         if rates.ndim == 1:
             count = rates.shape[0]
             joint = jnp.broadcast_to(log_weights - jnp.log(float(count)).astype(kind), (count, size))
-        return Bank(log_weights, priors, priors, jnp.zeros((), jnp.int32), joint)
+        rate = self.learning_rate
+        losses = rate.begin(kind) if isinstance(rate, LossRate) else None
+        return Bank(log_weights, priors, priors, jnp.zeros((), jnp.int32), joint, losses)
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
         """Let another expert take over, and let time pass for each."""
@@ -279,19 +294,19 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         good = in_order(each(lambda result: result.ok, results))
         evidence: Array = in_order(each(lambda result: result.log_evidence, results))
         evidence = jnp.where(good, evidence, -jnp.inf).astype(belief.log_weights.dtype)
-        scores = evidence
-        loss = self.loss
-        if loss is not None:
-
-            def lost(learner: Learner[B], inner: B) -> Array:
-                return loss(learner.predictive(inner, x, None, None, key), y)
-
-            losses: Array = in_order(each(lost, self.bank, belief.beliefs))
-            rate = as_like(self.learning_rate, losses)
-            if jnp.ndim(weight) == 0:
-                rate = rate * as_like(weight, losses)
-            scores = jnp.where(good & jnp.isfinite(losses), -rate * losses, -jnp.inf)
-            scores = scores.astype(evidence.dtype)
+        scores, sums = evidence, belief.losses
+        if self.loss is not None:
+            losses = self._losses(belief, x, y, key)
+            losses = jnp.where(good & jnp.isfinite(losses), losses, jnp.inf)
+            counts = as_like(weight, losses) if jnp.ndim(weight) == 0 else jnp.ones((), losses.dtype)
+            rate = self.learning_rate
+            if isinstance(rate, LossRate):
+                assert sums is not None
+                eta = rate.at(sums)
+                sums = rate.after(sums, _mean_loss(belief.log_weights, losses), counts)
+            else:
+                eta = as_like(rate, losses)
+            scores = jnp.where(losses < jnp.inf, -eta * counts * losses, -jnp.inf).astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:
             scores = jnp.where(good, scores * as_like(weight, scores), scores)
         log_evidence = log_sum(belief.log_weights + evidence)
@@ -308,8 +323,19 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             return select(result.ok, result.belief, renewed(prior, before.t))
 
         beliefs = each(keep, results, belief.beliefs, belief.priors)
-        new = replace(belief, log_weights=log_weights, beliefs=beliefs, log_joint=joint)
+        new = replace(belief, log_weights=log_weights, beliefs=beliefs, log_joint=joint, losses=sums)
         return Proposal(new, log_evidence, ok, jnp.exp(log_weights))
+
+    def _losses(self, belief: Bank[B], x: PyTree, y: PyTree, key: Key | None) -> Array:
+        """The loss of each expert's forecast."""
+        loss = self.loss
+        assert loss is not None
+
+        def lost(learner: Learner[B], inner: B) -> Array:
+            return loss(learner.predictive(inner, x, None, None, key), y)
+
+        losses: Array = in_order(each(lost, self.bank, belief.beliefs))
+        return losses
 
     def draws(self, belief: Bank[B], key: Key, shape: tuple[int, ...]) -> PyTree:
         def draw(index: Array, one_key: Array) -> PyTree:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt import Each, Experts
+from credo.adapt import Each, Experts, LossRate
 from credo.bandits.agent import Agent, AgentBelief, UnitsName
 from credo.bandits.designs import ArmsDesign, DesignName
 from credo.bandits.policies import UCB, Policy
@@ -42,12 +42,11 @@ LINES = ((0.1, 0.0), (0.01, 3e-4))
 LINE_VAR = 0.1
 """Their prior variance."""
 
-JUDGED = 1.0 / (2.0 * WAVE_NOISE)
-"""How much a squared error counts: as where noise has the variance `WAVE_NOISE` for every member."""
+JUDGED = LossRate(0.5, least=WAVE_NOISE, first=0.5, forgetting=0.995)
+"""How much a squared error counts: as where noise has the variance of the latest errors for every member."""
 
-TO_WAVES, TO_LINES, AMONG = 3e-3, 1e-4, 1e-3
-"""The probabilities at a step that waves take over from a linear member, linear members from waves, or one
-linear member from the other."""
+APART, AMONG = 1e-4, 1e-3
+"""The probabilities at a step that waves and lines take over from each other, and one line from the other."""
 
 WIDTH, FLOOR, FLOORS = 0.7, 1e-3, 0.01
 """The default policy: how many standard deviations are added, the least probability of an arm, and of all
@@ -117,15 +116,16 @@ def default_agent(
 ) -> DefaultAgent:
     """An agent that needs no settings, for rewards in any units and contexts of numbers.
 
-    Three learners of each arm's reward are weighed by their squared errors so far (`Experts`), and the best
-    one may change. One is a linear function of the inputs plus 128 random waves, with a full covariance, and
-    two are linear: one stands still, and the other has a tenth of the noise and walks, so that it follows a
-    world that moves. With more than 18 arms there are fewer waves, down to 32, so that a decision does not
-    take longer and longer: each arm then has fewer rewards to learn from. Their prior variance grows with the
-    number of arms, from 0.3 to 1, so that more arms are tried. With more than 150 inputs, as in
-    images, one learner of 400 random rectified features takes the place of all. Nothing is tuned to a data
-    set; the settings were chosen on other seeds of statlog, covertype, MNIST, the wheel and simulated worlds
-    that stand still, jump and have heavy tails, and those for many arms on vowel, texture and letter.
+    Three learners of each arm's reward are weighed by their squared errors so far (`Experts`), in units of
+    the mean of the latest ones, and the best one may change. One is a linear function of the inputs plus 128
+    random waves, with a full covariance, and two are linear: one stands still, and the other has a tenth of
+    the noise and walks, so that it follows a world that moves. With more than 18 arms there are fewer waves,
+    down to 32, so that a decision does not take longer and longer: each arm then has fewer rewards to learn
+    from. Their prior variance grows with the number of arms, from 0.3 to 1, so that more arms are tried. With
+    more than 150 inputs, as in images, one learner of 400 random rectified features takes the place of all.
+    Nothing is tuned to a data set; the settings were chosen on other seeds of statlog, covertype, MNIST, the
+    wheel and simulated worlds that stand still, jump, have rewards of 0 and 1 or heavy tails, and those for
+    many arms on vowel, texture and letter.
 
     The policy is `UCB(0.7)` with a floor of 0.001 under the probability of each arm, or of 0.01 / K if that
     is less. So every arm is tried from time to time, and any other policy can be evaluated on the log.
@@ -213,10 +213,10 @@ def squared_error(predictive: Predictive, y: PyTree) -> Array:
 
 
 def _switching(members: int) -> Array:
-    """The probabilities that one member takes over from another, by which waves, the first, are preferred."""
+    """The probabilities that one member takes over from another; the first are waves, the others lines."""
     lines = max(members - 1, 1)
     rates = np.full((members, members), AMONG / max(lines - 1, 1))
-    rates[0, :], rates[:, 0] = TO_LINES / lines, TO_WAVES
+    rates[0, :], rates[:, 0] = APART / lines, APART
     np.fill_diagonal(rates, 0.0)
     np.fill_diagonal(rates, 1.0 - rates.sum(axis=1))
     return jnp.asarray(rates, jnp.result_type(float))
