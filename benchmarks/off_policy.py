@@ -4,7 +4,7 @@
     python benchmarks/off_policy.py --worlds scored --logs 400
     python benchmarks/off_policy.py --worlds default --logs 400      # the default agent's own logs
     python benchmarks/off_policy.py --worlds thompson --logs 400     # the same with Thompson(floor=0.01)
-    python benchmarks/off_policy.py --worlds chosen --pairs ips:auto dr:auto dr:likelihood
+    python benchmarks/off_policy.py --worlds chosen --pairs ips:likelihood dr:likelihood dr:bootstrap
 
 The spread is the standard deviation of the estimates of a world. The stated one is the half width of an
 interval over 1.96, and "width" is their ratio: 1 is as narrow as a 95% interval can be if the estimates are
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--only", default="", help="a part of a world's name")
-    parser.add_argument("--pairs", nargs="+", default=[f"{name}:auto" for name in ESTIMATORS])
+    parser.add_argument("--pairs", nargs="+", default=[f"{name}:likelihood" for name in ESTIMATORS])
     options = parser.parse_args()
     pairs = [cast("Pair", tuple(pair.split(":"))) for pair in options.pairs]
     print(f"{'world, estimator, interval':44}      bias   spread   stated covered  width      ms")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from credo.bandits.optimize.optimizer import Optimizer
+from credo.bandits.optimize.parameters import Parameter
 from credo.bandits.optimize.promises import AcquisitionName
 from credo.bandits.optimize.search import GoalName
 from credo.core.errors import CredoError
@@ -67,7 +68,7 @@ def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> Bas
             if not search_space:
                 return {}
             goal: GoalName = "max" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "min"
-            bounds = {name: _bounds(one) for name, one in search_space.items()}
+            bounds = {name: _parameter(one).bounds for name, one in search_space.items()}
             search = Optimizer(None, bounds, goal=goal, acquisition=acquisition, seed=seed)
             wanted = (states.COMPLETE, states.FAIL, states.RUNNING)
             for past in study.get_trials(deepcopy=False, states=wanted):
@@ -79,7 +80,7 @@ def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> Bas
                 else:
                     search.tell(point, past.value if past.state == states.COMPLETE else None)
             answer: Any = search.ask()
-            return {name: _param(answer[name], one) for name, one in search_space.items()}
+            return {name: _parameter(one).value_of(answer[name]) for name, one in search_space.items()}
 
         def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
             return self._random.sample_independent(study, trial, param_name, param_distribution)
@@ -87,26 +88,11 @@ def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> Bas
     return Sampler()
 
 
-def _bounds(distribution: Any) -> Sequence[object]:
-    """The bounds of a distribution; steps other than 1 are counted, and options stand for their places."""
+def _parameter(distribution: Any) -> Parameter:
+    """The parameter of a distribution."""
     if hasattr(distribution, "choices"):
-        return [f"{place}" for place in range(len(distribution.choices))]
-    low, high, step = distribution.low, distribution.high, distribution.step
-    if isinstance(low, int) and step == 1:
-        return (low, high, "log", "whole") if distribution.log else (low, high, "whole")
-    if step is not None:
-        return (0, round((high - low) / step), "whole")
-    return (low, high, "log") if distribution.log else (low, high)
-
-
-def _param(value: Any, distribution: Any) -> Any:
-    """The parameter of a value of an optimiser."""
-    if hasattr(distribution, "choices"):
-        return distribution.choices[int(value)]
-    low, step = distribution.low, distribution.step
-    if step is not None and not (isinstance(low, int) and step == 1):
-        return min(low + value * step, distribution.high)
-    return value
+        return Parameter(options=tuple(distribution.choices))
+    return Parameter(distribution.low, distribution.high, distribution.step, distribution.log)
 
 
 def _point(trial: Any, space: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -115,11 +101,5 @@ def _point(trial: Any, space: Mapping[str, Any]) -> dict[str, Any] | None:
     for name, one in space.items():
         if name not in trial.params or not one._contains(one.to_internal_repr(trial.params[name])):
             return None
-        value, step = trial.params[name], getattr(one, "step", None)
-        if hasattr(one, "choices"):
-            point[name] = f"{int(one.to_internal_repr(value))}"
-        elif step is not None and not (isinstance(one.low, int) and step == 1):
-            point[name] = round((value - one.low) / step)
-        else:
-            point[name] = value
+        point[name] = _parameter(one).seen_as(trial.params[name])
     return point
