@@ -152,7 +152,7 @@ def _write_table(path: Path, columns: dict[str, Any], parquet: bool) -> None:
         import pyarrow.parquet as pq
 
         # a dictionary of numbers that are all different costs more than the rest of the file
-        pq.write_table(pa.table(columns), path, use_dictionary=["key"])
+        pq.write_table(pa.table(columns), path, use_dictionary=["key"])  # pyright: ignore[reportArgumentType]
         return
     import csv
 
