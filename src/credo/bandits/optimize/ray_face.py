@@ -67,88 +67,105 @@ def ray_searcher(
             "ray_searcher needs Ray Tune, which is not installed: pip install 'ray[tune]'."
         ) from error
 
-    class Search(Searcher):
-        """Asks an optimiser that was told all trials that ended."""
+    class Search(_Asking, Searcher):
+        """The searcher."""
 
         def __init__(self) -> None:
-            super().__init__(metric=metric, mode=mode)
-            self._space = None if space is None else _parameters(space)
-            self._search: Optimizer | None = None
-            self._points: dict[str, Any] = {}
-
-        def set_search_properties(
-            self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
-        ) -> bool:
-            if self._space is not None and config:
-                return False
-            if self._space is None:
-                self._space = _parameters(config)
-            self._metric, self._mode = metric or self._metric, mode or self._mode
-            return True
-
-        def _optimizer(self) -> Optimizer:
-            if self._search is None:
-                if not self._space:
-                    raise CredoError("space must have at least one domain of Ray Tune.", field="space")
-                if self._mode not in ("min", "max") or not self._metric:
-                    raise CredoError(
-                        f"metric and mode must be a name and 'min' or 'max'; got {self._metric!r} and "
-                        f"{self._mode!r}.",
-                        field="metric",
-                    )
-                bounds = {name: one.bounds for name, one in self._space.items()}
-                self._search = Optimizer(
-                    None, bounds, goal=cast("Any", self._mode), acquisition=acquisition, seed=seed
-                )
-            return self._search
-
-        def suggest(self, trial_id: str) -> dict[str, Any]:
-            point = cast("dict[str, Any]", self._optimizer().ask())
-            self._points[trial_id] = point
-            return _nested({name: self._domains[name].value_of(value) for name, value in point.items()})
-
-        @property
-        def _domains(self) -> dict[str, Parameter]:
-            return self._space or {}
-
-        def on_trial_complete(
-            self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-        ) -> None:
-            point = self._points.pop(trial_id, None)
-            if point is not None:
-                value = None if error or not result else _finite(result.get(f"{self._metric}"))
-                self._optimizer().tell(point, value)
-
-        def add_evaluated_point(
-            self,
-            parameters: dict[str, Any],
-            value: float,
-            error: bool = False,
-            pruned: bool = False,
-            intermediate_values: list[float] | None = None,
-        ) -> None:
-            if not pruned:
-                flat = _flat(parameters)
-                point = {name: one.seen_as(flat[name]) for name, one in self._domains.items()}
-                self._optimizer().tell(point, None if error else _finite(value))
-
-        def save(self, checkpoint_path: str) -> None:
-            with (
-                tempfile.TemporaryDirectory() as folder,
-                zipfile.ZipFile(checkpoint_path, "w") as parts,
-            ):
-                parts.write(self._optimizer().save(Path(folder) / _OPTIMIZER), _OPTIMIZER)
-                parts.writestr(_TRIALS, json.dumps(self._points))
-
-        def restore(self, checkpoint_path: str) -> None:
-            try:
-                with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(checkpoint_path) as parts:
-                    self._points = json.loads(parts.read(_TRIALS))
-                    self._search = Optimizer.load(parts.extract(_OPTIMIZER, folder))
-            except (zipfile.BadZipFile, KeyError) as wrong:
-                raise FormatError(f"{checkpoint_path} holds no searcher that was saved here.") from wrong
+            Searcher.__init__(self, metric, mode)
+            _Asking.__init__(self, space, metric, mode, acquisition, seed)
 
     return Search()
+
+
+class _Asking:
+    """Asks an optimiser that was told all trials that ended: what a `Searcher` needs beside its base."""
+
+    def __init__(
+        self,
+        space: Mapping[str, Any] | None,
+        metric: str | None,
+        mode: str | None,
+        acquisition: AcquisitionName,
+        seed: int,
+    ) -> None:
+        self._metric, self._mode = metric, mode
+        self._space = None if space is None else _parameters(space)
+        self._acquisition: AcquisitionName = acquisition
+        self._seed = seed
+        self._search: Optimizer | None = None
+        self._points: dict[str, Any] = {}
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        if self._space is not None and config:
+            return False
+        if self._space is None:
+            self._space = _parameters(config)
+        self._metric, self._mode = metric or self._metric, mode or self._mode
+        return True
+
+    def _optimizer(self) -> Optimizer:
+        if self._search is None:
+            if not self._space:
+                raise CredoError("space must have at least one domain of Ray Tune.", field="space")
+            if self._mode not in ("min", "max") or not self._metric:
+                raise CredoError(
+                    f"metric and mode must be a name and 'min' or 'max'; got {self._metric!r} and "
+                    f"{self._mode!r}.",
+                    field="metric",
+                )
+            bounds = {name: one.bounds for name, one in self._space.items()}
+            self._search = Optimizer(
+                None, bounds, goal=cast("Any", self._mode), acquisition=self._acquisition, seed=self._seed
+            )
+        return self._search
+
+    def suggest(self, trial_id: str) -> dict[str, Any]:
+        point = cast("dict[str, Any]", self._optimizer().ask())
+        self._points[trial_id] = point
+        return _nested({name: self._domains[name].value_of(value) for name, value in point.items()})
+
+    @property
+    def _domains(self) -> dict[str, Parameter]:
+        return self._space or {}
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        point = self._points.pop(trial_id, None)
+        if point is not None:
+            value = None if error or not result else _finite(result.get(f"{self._metric}"))
+            self._optimizer().tell(point, value)
+
+    def add_evaluated_point(
+        self,
+        parameters: dict[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
+        if not pruned:
+            flat = _flat(parameters)
+            point = {name: one.seen_as(flat[name]) for name, one in self._domains.items()}
+            self._optimizer().tell(point, None if error else _finite(value))
+
+    def save(self, checkpoint_path: str) -> None:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            zipfile.ZipFile(checkpoint_path, "w") as parts,
+        ):
+            parts.write(self._optimizer().save(Path(folder) / _OPTIMIZER), _OPTIMIZER)
+            parts.writestr(_TRIALS, json.dumps(self._points))
+
+    def restore(self, checkpoint_path: str) -> None:
+        try:
+            with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(checkpoint_path) as parts:
+                self._points = json.loads(parts.read(_TRIALS))
+                self._search = Optimizer.load(parts.extract(_OPTIMIZER, folder))
+        except (zipfile.BadZipFile, KeyError) as wrong:
+            raise FormatError(f"{checkpoint_path} holds no searcher that was saved here.") from wrong
 
 
 def _finite(value: Any) -> float | None:
