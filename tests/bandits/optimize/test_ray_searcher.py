@@ -73,6 +73,7 @@ def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     for space, words in (
         ({"x": tune.randn()}, "x must be a uniform"),
         ({"x": tune.grid_search([1, 2])}, "x must be a domain to search, not a grid"),
+        ({"net": {"a/b": tune.uniform(0, 1)}}, "'a/b' must have no slash"),
     ):
         with pytest.raises(credo.CredoError, match=words):
             optimize.ray_searcher(space)
@@ -82,6 +83,9 @@ def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     nameless: Any = optimize.ray_searcher({"x": tune.uniform(0, 1)})
     with pytest.raises(credo.CredoError, match="metric and mode"):
         nameless.suggest("a")
+    some: Any = optimize.ray_searcher({"x": tune.uniform(0, 1), "y": 3}, metric="loss", mode="min")
+    with pytest.raises(credo.CredoError, match="parameters must have x, as the space has; got y"):
+        some.add_evaluated_point({"y": 3}, 1.0)
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:

@@ -51,7 +51,7 @@ def ray_searcher(
         The searcher, a `ray.tune.search.Searcher`.
 
     Raises:
-        CredoError: Ray Tune is not installed, or a domain is none of these.
+        CredoError: Ray Tune is not installed, a domain is none of these, or a name has a slash.
 
     Example:
         >>> from ray import tune  # doctest: +SKIP
@@ -89,7 +89,7 @@ class _Asking:
         seed: int,
     ) -> None:
         self._metric, self._mode = metric, mode
-        self._space = None if space is None else _parameters(space)
+        self._space = _parameters(space or {})
         self._acquisition: AcquisitionName = acquisition
         self._seed = seed
         self._search: Optimizer | None = None
@@ -98,10 +98,9 @@ class _Asking:
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        if self._space is not None and config:
+        if self._space and config:
             return False
-        if self._space is None:
-            self._space = _parameters(config)
+        self._space = self._space or _parameters(config)
         self._metric, self._mode = metric or self._metric, mode or self._mode
         return True
 
@@ -124,11 +123,7 @@ class _Asking:
     def suggest(self, trial_id: str) -> dict[str, Any]:
         point = cast("dict[str, Any]", self._optimizer().ask())
         self._points[trial_id] = point
-        return _nested({name: self._domains[name].value_of(value) for name, value in point.items()})
-
-    @property
-    def _domains(self) -> dict[str, Parameter]:
-        return self._space or {}
+        return _nested({name: self._space[name].value_of(value) for name, value in point.items()})
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -148,7 +143,13 @@ class _Asking:
     ) -> None:
         if not pruned:
             flat = _flat(parameters)
-            point = {name: one.seen_as(flat[name]) for name, one in self._domains.items()}
+            if missing := self._space.keys() - flat.keys():
+                raise CredoError(
+                    f"parameters must have {', '.join(sorted(missing))}, as the space has; got "
+                    f"{', '.join(flat) or 'none'}.",
+                    field="parameters",
+                )
+            point = {name: one.seen_as(flat[name]) for name, one in self._space.items()}
             self._optimizer().tell(point, None if error else _finite(value))
 
     def save(self, checkpoint_path: str) -> None:
@@ -164,7 +165,7 @@ class _Asking:
             with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(checkpoint_path) as parts:
                 self._points = json.loads(parts.read(_TRIALS))
                 self._search = Optimizer.load(parts.extract(_OPTIMIZER, folder))
-        except (zipfile.BadZipFile, KeyError) as wrong:
+        except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as wrong:
             raise FormatError(f"{checkpoint_path} holds no searcher that was saved here.") from wrong
 
 
@@ -177,6 +178,8 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A nested configuration with one name for each value, joined by slashes."""
     flat: dict[str, Any] = {}
     for name, value in config.items():
+        if "/" in name:
+            raise CredoError(f"{name!r} must have no slash, which joins nested names.", field="space")
         path = f"{prefix}{name}"
         flat |= _flat(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
     return flat
