@@ -79,7 +79,12 @@ class LossRate:
 
 @record
 class LossSums:
-    """Discounted sums of losses: their total and how many they are."""
+    """Discounted sums of losses, each of which counts by the weight of its row.
+
+    Attributes:
+        total: the sum of the losses, with those before any row.
+        count: how many they are.
+    """
 
     total: Array
     count: Array

@@ -124,8 +124,8 @@ def default_agent(
     from. Their prior variance grows with the number of arms, from 0.3 to 1, so that more arms are tried. With
     more than 150 inputs, as in images, one learner of 400 random rectified features takes the place of all.
     Nothing is tuned to a data set; the settings were chosen on other seeds of statlog, covertype, MNIST, the
-    wheel and simulated worlds that stand still, jump, have rewards of 0 and 1 or heavy tails, and those for
-    many arms on vowel, texture and letter.
+    wheel and simulated worlds that stand still, jump, lie on a sphere, have rewards of 0 and 1 or heavy
+    tails, and those for many arms on vowel, texture and letter.
 
     The policy is `UCB(0.7)` with a floor of 0.001 under the probability of each arm, or of 0.01 / K if that
     is less. So every arm is tried from time to time, and any other policy can be evaluated on the log.

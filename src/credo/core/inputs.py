@@ -8,7 +8,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 
-__all__ = ["require_narrow", "require_numbers", "shapes_of"]
+__all__ = ["require_finite", "require_narrow", "require_numbers", "shapes_of"]
 
 
 def require_numbers(field: str, tree: PyTree) -> None:
@@ -45,6 +45,13 @@ def require_narrow(field: str, value: object) -> None:
         raise CredoError(
             f"{field} must fit into 32 bits; got {beyond[0]}: pass floats, or enable 64 bits.", field=field
         )
+
+
+def require_finite(field: str, array: np.ndarray) -> None:
+    """Refuse an array with an entry that is not finite, and show the first of these."""
+    good = np.isfinite(array)
+    if not good.all():
+        raise CredoError(f"{field} must be finite; got {array[~good][0]}.", field=field)
 
 
 _LEAST, _LARGEST = -(2**31), 2**31 - 1

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo.core.errors import CredoError
+from credo.core.inputs import require_finite
 
 __all__ = ["require_times", "steps_after", "steps_between"]
 
@@ -23,8 +24,7 @@ def require_times(
         raise CredoError("times must be given always or never; the earlier rows had none.", field="times")
     if clock.ndim != 1:
         raise CredoError(f"times must be one a row; got the shape {clock.shape}.", field="times")
-    if not np.isfinite(clock).all():
-        raise CredoError(f"times must be finite; got {clock[~np.isfinite(clock)][0]}.", field="times")
+    require_finite("times", clock)
     start = -np.inf if latest is None else latest
     before = np.concatenate([[start], clock[:-1]]) if ordered else np.full(len(clock), start)
     back = clock < before

@@ -144,11 +144,8 @@ def bank_of(
             continue
         law, own = recipe.likelihood(_learned_noise(member), classes, first), member.noise == "input"
         net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
-        alike = (
-            member.network,
-            own,
-            member.dispersion,
-        )  # networks of a kind begin alike, whatever their non-linearity
+        # networks of a kind begin alike, whatever their non-linearity
+        alike = member.network, own, member.dispersion
         if alike not in drawn:
             begin = recipe.begin(start, member.dispersion)
             drawn[alike] = networks.first_parameters(net, shape, seed, begin, origin.features)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.inputs import require_narrow
+from credo.core.inputs import require_finite, require_narrow
 from credo.core.keys import as_key
 from credo.core.types import ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
@@ -327,8 +327,8 @@ class Keyed(Generic[B]):
         for field, tree in trees.items():
             for leaf in jax.tree.leaves(tree):
                 require_narrow(field, np.asarray(leaf))
-        if clock is not None and not np.isfinite(clock).all():
-            raise CredoError(f"times must be finite; got {clock[~np.isfinite(clock)][0]}.", field="times")
+        if clock is not None:
+            require_finite("times", clock)
         if engine.timed is not None and engine.timed != (clock is not None):
             there, here = ("had none", "has them") if clock is not None else ("had them", "has none")
             raise CredoError(f"times must be given always or never; earlier rows {there}, this call {here}.")
