@@ -291,9 +291,9 @@ class WordReader:
 
     def __call__(self, words: Array | np.ndarray, start: int = 0) -> PyTree:
         """The tree whose words begin at a place among those of a program, which are waited for."""
-        leaves: list[Any] = list(unpacked(self._numbers, words, start))
+        every: Any = np.asarray(words) if self._arrays else words
+        leaves: list[Any] = list(unpacked(self._numbers, every, start))
         if self._arrays:
-            every = np.asarray(words)
             for at, place, end, dtype, shape in self._arrays:
                 own = every[start + place : start + end]
                 values = _from_numbers(own, dtype)

@@ -164,7 +164,12 @@ class Arms:
 
     def limits(self, names: Iterable[str] | None = None) -> Limits:
         """What holds a choice among arms of these names; a CredoError if none may be chosen."""
-        return Limits(self.mask(names), self.bounds)
+        return self._usual if names is None else Limits(self.mask(names), self.bounds)
+
+    @functools.cached_property
+    def _usual(self) -> Limits:
+        """`limits` of all arms."""
+        return Limits(self.mask(), self.bounds)
 
     def forbid(self, name: str) -> Arms:
         """With an arm that must not be chosen."""

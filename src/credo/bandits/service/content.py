@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+import jax
 import numpy as np
 
 from credo.bandits.logs.json_lines import plain
@@ -22,46 +23,42 @@ RewardRange: TypeAlias = tuple[float, float]
 _LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
-_MANY = 256
-"""From how many numbers on a digest of their bytes stands for a context, since writing them takes long."""
-
-
 def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
     """Letters that stand for a context, the arms that were asked for (None: all) and what else was said: the
     same ones whenever values are the same, in any order of names, as whole numbers or not, and from a log.
     """
     table = _table(context)
+    if table is None:
+        more["context"] = context
+    elif arms is None and not more:
+        return _digest(table, "")
     asked = {
-        "context": plain(context, _number, _numbers) if table is None else _digest(table),
         "arms": None if arms is None else sorted(set(map(str, arms))),
         **{name: plain(value, _number, _numbers) for name, value in more.items()},
     }
-    return hashlib.blake2b(_LETTERS(asked).encode(), digest_size=8).hexdigest()
+    return _digest(table, _LETTERS(asked))
 
 
 def _table(context: Any) -> np.ndarray | None:
-    """A context of many finite numbers as an array, whether it is an array or lists; None for all others."""
-    if isinstance(context, list | tuple):
-        flat = list(context)
-        while flat and isinstance(flat[0], list | tuple):
-            if not all(isinstance(row, list | tuple) for row in flat):
-                return None
-            flat = [item for row in flat for item in row]
-        if len(flat) < _MANY or not set(map(type, flat)) <= {int, float}:
-            return None
-    elif getattr(context, "size", 0) < _MANY or isinstance(context, Mapping):
+    """A context of finite numbers as an array (n, ...), whether it is an array or lists; else None."""
+    if type(context) is not np.ndarray and not isinstance(context, list | tuple | jax.Array):
         return None
     try:
         array = np.asarray(context)
-    except ValueError:  # rows of several lengths
+        array = array.astype(np.float64) if array.dtype.kind == "V" else array  # bfloat16, for one
+    except (TypeError, ValueError, OverflowError):  # rows of several lengths, numbers beyond all floats
         return None
-    return array if array.dtype.kind in "iuf" and np.isfinite(array).all() else None
+    numbers = array.dtype.kind in "iuf" and array.ndim > 0 and array.size > 0
+    return array if numbers and np.isfinite(array).all() else None
 
 
-def _digest(array: np.ndarray) -> list[Any]:
-    """What stands for an array of finite numbers."""
-    numbers = np.ascontiguousarray(_numbers(array), "<f8")
-    return ["numbers", list(array.shape), hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()]
+def _digest(array: np.ndarray | None, letters: str) -> str:
+    """What stands for letters and an array of finite numbers."""
+    digest = hashlib.blake2b(letters.encode(), digest_size=8)
+    if array is not None:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(_numbers(array), "<f8").tobytes())
+    return digest.hexdigest()
 
 
 def _number(value: Any) -> Any:
