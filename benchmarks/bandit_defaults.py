@@ -35,10 +35,14 @@ from credo.bandits.environments import (
     AnyEnvironment,
     Classification,
     ContextualArms,
+    ContextualState,
     Drifts,
     Jumps,
     load_environment,
 )
+from credo.core.records import record
+from credo.core.types import Array, ArrayLike, Key
+from credo.likelihoods import Bernoulli, LikelihoodBase
 
 KEY = 2_000
 """The key of all seeds: the default was chosen on others."""
@@ -55,6 +59,22 @@ def of_keel(name: str) -> AnyEnvironment:
 def simulated(likelihood: Any = None, arms: int = 5, **options: Any) -> AnyEnvironment:
     """A world of 10 normal inputs; rewards are normal with variance .1 unless there is a likelihood."""
     return ContextualArms(arms, 10, likelihood or credo.Normal(0.1), **options)
+
+
+@record
+class RareClicks(ContextualArms):
+    """Rewards of 0 and 1 with the chance 1 / (1 + exp(3.5 - x'w)): about one click in thirty."""
+
+    likelihood: LikelihoodBase = Bernoulli()
+    prior_var: ArrayLike = 0.03
+
+    def means(self, state: ContextualState) -> Array:
+        """The chance of a click for each arm (K,)."""
+        return jax.nn.sigmoid(state.weights @ state.x - 3.5)
+
+    def reward(self, state: ContextualState, arm: ArrayLike, key: Key) -> Array:
+        """Whether there was a click."""
+        return jax.random.bernoulli(key, self.means(state)[arm]).astype(state.x.dtype)
 
 
 WORLDS: dict[str, tuple[Callable[[], AnyEnvironment], int]] = {
@@ -79,10 +99,38 @@ WORLDS: dict[str, tuple[Callable[[], AnyEnvironment], int]] = {
     "heavy tails": (partial(simulated, credo.StudentT(1.5, 1.0)), 3000),
     "sphere": (partial(simulated, credo.Normal(0.25), law="sphere"), 3000),
     "wheel": (partial(load_environment, "wheel", delta=0.95), 3000),
+    "optdigits": (partial(of_keel, "optdigits"), 5000),
+    "magic": (partial(of_keel, "magic"), 5000),
+    "phoneme": (partial(of_keel, "phoneme"), 5000),
+    "marketing": (partial(of_keel, "marketing"), 5000),
+    "contraceptive": (partial(of_keel, "contraceptive"), 1473),
+    "ring": (partial(of_keel, "ring"), 5000),
+    "rare clicks": (partial(RareClicks, 5, 10), 8000),
+    "counts": (partial(simulated, credo.Poisson(), prior_var=0.05), 3000),
+    "twenty arms": (partial(simulated, arms=20), 3000),
+    "forty inputs": (partial(ContextualArms, 3, 40, credo.Normal(0.1)), 3000),
+    "fast drift": (partial(simulated, motion=Drifts(0.01)), 3000),
+    "clicks that jump": (partial(simulated, credo.Bernoulli(), motion=Jumps(1 / 1000, together=True)), 3000),
+    "much noise": (partial(simulated, credo.Normal(4.0)), 3000),
 }
 """The worlds, and how many steps are played there."""
 
-TABLES = ("statlog", "covertype", "digits", "segments", "electricity", "penbased", "satimage", "letter")
+TABLES = (
+    "statlog",
+    "covertype",
+    "digits",
+    "segments",
+    "electricity",
+    "penbased",
+    "satimage",
+    "letter",
+    "optdigits",
+    "magic",
+    "phoneme",
+    "marketing",
+    "contraceptive",
+    "ring",
+)
 """The worlds in which rewards are compared, and not regrets."""
 
 LOOKED_AT = (
