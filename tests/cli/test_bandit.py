@@ -188,6 +188,31 @@ def test_choices_of_others_and_parts_of_rewards_are_learned(
     assert means == pytest.approx({"red": 2 / 3, "blue": 2 / 3}, rel=1e-6)
 
 
+def test_slates_are_decided_and_rewarded_by_their_places(
+    credo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        '{"id": "s", "rewards": [1, 0]}',
+        '{"context": null, "size": 2, "id": "s"}',
+        '{"id": "s", "rewards": [0]}',
+        '{"id": "s", "rewards": 1}',
+        '{"id": "s", "rewards": [0, 1]}',
+        '{"id": "s", "rewards": [1, 1], "seen": "all"}',
+        '{"context": null, "size": 2, "id": "t"}',
+        '{"id": "t", "rewards": [1, 0]}',
+        '{"context": null, "size": 3}',
+    ]
+    early, slate, short, no_list, learned, other, _, upper, large = answers(credo, monkeypatch, lines, *ARMS)
+    assert early["statuses"] == ["unknown", "unknown"]
+    assert [one["arm"] for one in slate["places"]] == slate["arms"] and set(slate["arms"]) == {"red", "blue"}
+    assert slate["propensity"] == slate["places"][0]["propensity"] and slate["places"][1]["propensity"] == 1.0
+    assert "values must be as many as the places" in short["error"]
+    assert "rewards must be a list" in no_list["error"]
+    assert learned["statuses"] == ["learned", "learned"] and upper["statuses"] == ["learned", None]
+    assert other["statuses"] == ["conflict", "duplicate"] and "which stays" in other["error"]
+    assert "size must be at most" in large["error"]
+
+
 def test_requests_that_wait_together_are_answered_after_one_flush(
     credo: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

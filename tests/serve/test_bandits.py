@@ -81,6 +81,25 @@ def test_a_choice_that_was_made_elsewhere_is_learned_once(shops: Host) -> None:
     assert post(shops, "shop/reward", {"id": "o2", "value": 0.0})["status"] == "learned"
 
 
+def test_a_slate_is_decided_and_rewarded_by_its_places(shops: Host) -> None:
+    ask = {"id": "list-1", "context": CONTEXT, "size": 2}
+    slate = post(shops, "shop/decide", ask)
+    first, second = slate["places"]
+    assert slate["arms"] == [first["arm"], second["arm"]] and set(slate["arms"]) == {"red", "blue"}
+    assert slate["propensity"] == first["propensity"] * second["propensity"] and second["propensity"] == 1.0
+    assert post(shops, "shop/decide", ask) == slate | {"duplicate": True}
+    post(shops, "shop/decide", {"id": "list-1", "context": CONTEXT}, 409)
+    reward = {"id": "list-1", "values": [0, 1], "seen": [1, 0.5]}
+    assert post(shops, "shop/reward", reward)["statuses"] == ["learned", "learned"]
+    assert post(shops, "shop/reward", reward)["duplicate"]
+    bandit: bandits.Bandit = shops.service.hosts["shop"].model.bandit
+    window = bandit._engine.window
+    values = [window.get(name).reward for name in ("list-1", "list-1#2")]  # type: ignore[union-attr]
+    assert values == [0.0, 2.0]  # 1 / 0.5
+    post(shops, "shop/decide", {"id": "list-2", "context": CONTEXT, "size": 2})
+    assert post(shops, "shop/reward", {"id": "list-2", "values": [1, 0]})["statuses"] == ["learned", None]
+
+
 def test_decisions_bring_their_arms(shops: Host) -> None:
     decision = post(shops, "brought/decide", {"id": "d1", "context": CONTEXT, "arms": MENU})
     assert decision["arm"] in MENU and set(decision["pmf"]) <= set(MENU)
@@ -111,6 +130,17 @@ CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
     ),
     "chance": ("shop/observe", {"id": "n3", "arm": "red", "propensity": 2.0}, 422, "propensity"),
     "chosen": ("shop/observe", {"id": "n4", "arm": "green", "reward": 1.0}, 422, "arm"),
+    "size": ("shop/decide", {"id": "n6", "size": 0}, 422, "size must be a whole number from 1 to 1,000"),
+    "places": ("shop/decide", {"id": "n7", "size": 3}, 422, "size must be at most the number of arms"),
+    "beside": ("shop/reward", {"id": "d1", "value": 1, "values": [1]}, 422, "value must be left out beside"),
+    "seen": ("shop/reward", {"id": "d1", "value": 1, "seen": "all"}, 422, "seen must be left out without"),
+    "half": (
+        "shop/reward",
+        {"id": "d1", "values": [1], "seen": "half"},
+        422,
+        "seen must be 'cascade', 'all'",
+    ),
+    "none": ("shop/reward", {"id": "d1", "values": []}, 422, "values must be a list of 1 to 1,000 numbers"),
     "nothing": ("shop/observe", {"id": "n5"}, 422, "arm is missing."),
 }
 

@@ -182,11 +182,13 @@ def decide(
     """Decide for contexts that come as JSON lines, and learn from their rewards.
 
     {"context": {"age": 31, "device": "phone"}} is answered by a decision, with its id, the arm, and its
-    propensity; "id" gives it an id of your own, and "arms" names those that are allowed. {"id": "0-0",
-    "reward": 1} is answered by what happened to the reward, and with "part": "a name" it is added to the one
-    that comes last. Rewards may come late. {"context": ..., "arm": "red", "reward": 1, "propensity": 0.2} is
-    a choice that was made elsewhere, from which the agent learns. The agent is saved at the end, at Ctrl-C
-    and SIGTERM too, and the same command continues it as if it had never stopped.
+    propensity; "id" gives it an id of your own, "arms" names those that are allowed, and "size" asks for so
+    many in an order (a slate). {"id": "0-0", "reward": 1} is answered by what happened to the reward, and
+    with "part": "a name" it is added to the one that comes last. {"id": "0-1", "rewards": [0, 1, 0]} are the
+    rewards of a slate: what lies below the first that is not 0 was not seen, unless "seen" is "all" or has
+    the probability of each place. Rewards may come late. {"context": ..., "arm": "red", "reward": 1,
+    "propensity": 0.2} is a choice that was made elsewhere, from which the agent learns. The agent is saved at
+    the end, at Ctrl-C and SIGTERM too, and the same command continues it as if it had never stopped.
 
     Parameters
     ----------

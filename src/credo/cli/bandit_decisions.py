@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,8 @@ from credo.bandits import Bandit
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.bandits.named_bandits import SLOTS, start_bandit
-from credo.bandits.service import RewardStatus
 from credo.cli import locking
+from credo.cli.bandit_lines import answer_of, id_of, is_reward, parse_line
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
@@ -26,8 +25,6 @@ __all__ = ["Decider", "decide_lines"]
 
 GROUP = 1 << 16
 """Of how many bytes the lines may wait together."""
-
-CONFLICT = "reward must be the one that was learned for this decision, which stays; it is another one."
 
 
 class Decider(NamedTuple):
@@ -171,21 +168,16 @@ class _Service:
 
     def answer(self, line: str) -> dict[str, Any]:
         """The answer to a line; where the line cannot be used, nothing changes."""
-        request = _parse(line)
-        id = _id_of(request)
-        if "reward" in request and "arm" not in request:
-            if id is None:
-                raise CredoError("a reward must have the id of its decision.")
-            if self.bandit is None:
-                return {"id": id, "status": "unknown"}
-            status = self.bandit.reward(id, request["reward"], part=request.get("part"))
-            self.changed = True
-            said = {"error": CONFLICT} if status is RewardStatus.CONFLICT else {}
-            return {"id": id, "status": status.value} | said
+        request = parse_line(line)
+        id = id_of(request)
+        if is_reward(request):
+            answer = answer_of(self.bandit, request, id)
+            self.changed = self.bandit is not None
+            return answer
         context = request.get("context")
         bandit = self.bandit or self._start(context)
         try:
-            answer = _observed(bandit, request, id) if "arm" in request else _decided(bandit, request, id)
+            answer = answer_of(bandit, request, id)
         except CredoError:
             if self.bandit is None:
                 bandit.close()
@@ -222,18 +214,6 @@ class _Service:
             note(f"{_counts(self.bandit)}   saved agent: {self.words.saved}")
 
 
-def _decided(bandit: Bandit, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
-    decision = bandit.decide(request.get("context"), request.get("arms"), id=id)
-    return {name: value for name, value in decision._asdict().items() if value is not None}
-
-
-def _observed(bandit: Bandit, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
-    asked = {name: request.get(name) for name in ("reward", "propensity", "arms")}
-    said = bandit.observe(request.get("context"), request["arm"], id=id, **asked)
-    error = {"error": CONFLICT} if said.status is RewardStatus.CONFLICT else {}
-    return {"id": said.id, "status": "pending" if said.status is None else said.status.value} | error
-
-
 def _counts(bandit: Bandit) -> str:
     counts = bandit.counts
     return f"{counts.decisions:,} decisions, {counts.learned:,} rewards learned, {counts.pending:,} awaited"
@@ -248,39 +228,6 @@ def _length(context: Any) -> int | None:
             f"context must be an object of values by name, a list of numbers, or null; got {context!r}."
         )
     return len(context)
-
-
-def _id_of(request: Mapping[str, Any]) -> str | None:
-    """The id of a line, if it has one; a whole number is the text of its digits."""
-    id = request.get("id")
-    if isinstance(id, int) and not isinstance(id, bool):
-        return str(id)
-    if id is not None and not isinstance(id, str):
-        raise CredoError(f"id must be a text; got {id!r}.")
-    return id
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError):
-        request = None
-    if not isinstance(request, dict):
-        raise CredoError("a line must be a JSON object with a context, or with an id and a reward.")
-    choice, reward = "arm" in request, "reward" in request
-    allowed = (
-        {"context", "arm", "reward", "propensity", "arms", "id"} if choice else {"context", "id", "arms"}
-    )
-    others = sorted(request.keys() - ({"id", "reward", "part"} if reward and not choice else allowed))
-    if others:
-        beside = "an arm" if choice else "a reward" if reward else "a request"
-        raise CredoError(
-            "a line must have the keys context, id and arms; or id, reward and part; or context, arm, "
-            f"reward, propensity, arms and id; got {others[0]!r} beside {beside}."
-        )
-    if not request:
-        raise CredoError("a line must have a context (null if there is none), or an id and a reward.")
-    return request
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from credo.bandits import Bandit
+from credo.bandits import ArmDecision, Bandit
 from credo.bandits.named_bandits import start_bandit
 from credo.core.errors import CredoError
 from credo.serve.contents import Decide, Observe, Reward
@@ -79,9 +79,17 @@ class BanditModel:
         content = event.content
         try:
             if isinstance(content, Decide):
-                made = self.bandit.decide(as_context(content.context), content.arms, id=event.id)
-                pmf = {name: p for name, p in made.pmf.items() if p > 0}
-                return {"arm": made.arm, "propensity": made.propensity, "pmf": pmf, "version": made.version}
+                about = as_context(content.context), content.arms
+                if content.size is msgspec.UNSET:
+                    made = self.bandit.decide(*about, id=event.id)
+                    return {**_place(made), "version": made.version}
+                slate = self.bandit.decide_slate(*about, size=content.size, id=event.id)
+                return {
+                    "arms": slate.arms,
+                    "propensity": slate.propensity,
+                    "places": list(map(_place, slate.decisions)),
+                    "version": slate.decisions[0].version,
+                }
             if isinstance(content, Observe):
                 seen = self.bandit.observe(
                     as_context(content.context),
@@ -93,12 +101,20 @@ class BanditModel:
                 )
                 return {"status": None if seen.status is None else seen.status.value}
             assert isinstance(content, Reward)
-            status = self.bandit.reward(event.id, content.value, part=content.part)
+            statuses = self._rewarded(event.id, content)
         except CredoError as error:
             return {"reason": str(error), "refused": 422}
-        if status == "expired":
+        if statuses[0] == "expired":
             return {"reason": f"id must be in the window; that of {event.id!r} is over.", "refused": 410}
-        return {"status": status.value}
+        return {"status": statuses[0]} if content.values is None else {"statuses": statuses}
+
+    def _rewarded(self, id: str, content: Reward) -> list[str | None]:
+        """What became of the reward of a decision, or of those of the places of a slate."""
+        if content.values is None:
+            assert content.value is not None
+            return [self.bandit.reward(id, content.value, part=content.part).value]
+        statuses = self.bandit.reward_slate(id, content.values, seen=content.seen or "cascade")
+        return [None if status is None else status.value for status in statuses]
 
     def freeze(self, path: Path) -> Callable[[], None]:
         """What writes the bandit as it is now into a file: it is written at once."""
@@ -142,3 +158,9 @@ def _leaves(belief: object) -> list[np.ndarray]:
     import jax
 
     return [np.asarray(leaf) for leaf in jax.tree.leaves(belief)]
+
+
+def _place(made: ArmDecision) -> Answer:
+    """A decision as it is answered, or a place of a slate."""
+    pmf = {name: p for name, p in made.pmf.items() if p > 0}
+    return {"arm": made.arm, "propensity": made.propensity, "pmf": pmf}

@@ -273,8 +273,13 @@ class Client:
         context: Any = None,
         arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
         id: str | None = None,
+        *,
+        size: int | None = None,
     ) -> dict[str, Any]:
         """Choose an arm; the answer has the arm, its propensity and the id of the decision.
+
+        With a size, choose several arms in an order, a slate; the answer has the arms, the propensity of the
+        whole slate, and those of its `places`.
 
         Arguments:
             name: the bandit.
@@ -282,8 +287,9 @@ class Client:
             arms: the arms among which to choose, or where the bandit takes arms with a call their features by
                 name; None for all.
             id: the id of the decision; None for a new one.
+            size: how many arms, in an order; None for a single one.
         """
-        content = {"id": _id(id), "context": context, "arms": _arms(arms)}
+        content = {"id": _id(id), "context": context, "arms": _arms(arms)} | _given(size=size)
         return self._call("POST", f"/v1/models/{name}/decide", content) | {"id": content["id"]}
 
     def reward(self, name: str, id: str, value: float, *, part: str | None = None) -> dict[str, Any]:
@@ -296,6 +302,22 @@ class Client:
             part: the name of the part; None for the last one, or all of it.
         """
         content = {"id": id, "value": value} | _given(part=part)
+        return self._call("POST", f"/v1/models/{name}/reward", content)
+
+    def reward_slate(
+        self, name: str, id: str, values: Sequence[float], *, seen: str | Sequence[float] | None = None
+    ) -> dict[str, Any]:
+        """Learn what a reader of a slate did; the answer has a status for each place, or None if unseen.
+
+        Arguments:
+            name: the bandit.
+            id: the id of the slate.
+            values: the reward of each place, from the top.
+            seen: "cascade", down to the first reward that is not 0, which is what None means; "all"; or the
+                probability that each place is seen.
+        """
+        shares = seen if seen is None or isinstance(seen, str) else list(seen)
+        content = {"id": id, "values": list(values)} | _given(seen=shares)
         return self._call("POST", f"/v1/models/{name}/reward", content)
 
     def observe(

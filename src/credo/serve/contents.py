@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -11,6 +11,7 @@ __all__ = [
     "EARLIEST",
     "HEAVIEST",
     "KINDS",
+    "PLACES",
     "Cell",
     "Content",
     "Decide",
@@ -30,10 +31,14 @@ AHEAD = 86_400.0
 EARLIEST = -62_135_596_800.0
 """The earliest time of a row: the beginning of the year 1."""
 
+PLACES = 1_000
+"""The most places of a slate."""
+
 Cell: TypeAlias = float | int | str | bool | None
 
 # what the document says beside the types; requests are checked by `requests`, whose sentences name the field
 _Name: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
+_Places: TypeAlias = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": PLACES})]
 _Weight: TypeAlias = Annotated[
     float, msgspec.Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": HEAVIEST})
 ]
@@ -97,22 +102,29 @@ class Decide(msgspec.Struct, frozen=True):
             numbers; or null.
         arms: the names of the arms among which to choose; null for all. Where a bandit takes arms with a
             call, an object: their features by name.
+        size: how many arms to choose, in an order (a slate); left out for a single one.
     """
 
     context: dict[str, Any] | list[float] | None = None
     arms: list[str] | dict[str, dict[str, Any]] | None = None
+    size: _Places | msgspec.UnsetType = msgspec.UNSET
 
 
 class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The reward of a decision.
+    """The reward of a decision, or those of the places of a slate.
 
     Arguments:
-        value: a finite number.
+        value: a finite number; null for a slate.
         part: the name of the part of the reward that it is; null for the last part, or all of it.
+        values: the reward of each place of a slate, from the top; null for a single decision.
+        seen: what the reader saw of the slate: "cascade", down to the first reward that is not 0, which is
+            what null means; "all"; or the probability that each place is seen.
     """
 
-    value: float
+    value: float | None = None
     part: _Name | None = None
+    values: list[float] | None = None
+    seen: Literal["cascade", "all"] | list[float] | None = None
 
 
 class Observe(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -18,6 +18,7 @@ from credo.serve.contents import (
     EARLIEST,
     HEAVIEST,
     KINDS,
+    PLACES,
     Cell,
     Content,
     Decide,
@@ -112,13 +113,10 @@ def read_request(
             )
     id = _id(content.get("id"), need_id)
     if kind == "reward":
-        part = content.get("part")
-        return id, Reward(
-            _number("value", _present(content, "value")), None if part is None else _name("part", part)
-        )
+        return id, _rewarded(content)
     if kind in ("decide", "observe"):
         about = _context(content.get("context")), _arms(content.get("arms"))
-        return id, Decide(*about) if kind == "decide" else _observed(content, *about)
+        return id, Decide(*about, *_size(content)) if kind == "decide" else _observed(content, *about)
     assert columns is not None
     if kind == "predict":
         when = _time(content.get("time"), columns, id is not None)
@@ -276,6 +274,42 @@ def _arms(arms: Any) -> list[str] | dict[str, dict[str, Any]] | None:
         f"arms must be a list of names, an object of features by name, or null; got {arms!r:.60}.",
         field="arms",
     )
+
+
+def _size(content: Mapping[str, Any]) -> tuple[int, ...]:
+    """The size of a slate, if one is asked for."""
+    size = content.get("size")
+    if size is None:
+        return ()
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= PLACES:
+        raise Problem(
+            422, f"size must be a whole number from 1 to {PLACES:,}; got {size!r:.60}.", field="size"
+        )
+    return (size,)
+
+
+def _rewarded(content: Mapping[str, Any]) -> Reward:
+    values, seen, part = (content.get(name) for name in ("values", "seen", "part"))
+    if values is None:
+        if seen is not None:
+            raise Problem(422, "seen must be left out without values, the rewards of a slate.", field="seen")
+        number = _number("value", _present(content, "value"))
+        return Reward(number, None if part is None else _name("part", part))
+    for name in ("value", "part"):
+        if content.get(name) is not None:
+            raise Problem(422, f"{name} must be left out beside values, the rewards of a slate.", field=name)
+    seen = seen if seen is None or seen in ("cascade", "all") else _list("seen", seen)
+    return Reward(values=_list("values", values), seen=seen)
+
+
+def _list(field: str, values: Any) -> list[float]:
+    """Numbers, one for each place of a slate."""
+    if not isinstance(values, list) or not 1 <= len(values) <= PLACES:
+        also = "'cascade', 'all' or " if field == "seen" else ""
+        raise Problem(
+            422, f"{field} must be {also}a list of 1 to {PLACES:,} numbers; got {values!r:.60}.", field=field
+        )
+    return [_number(f"{field}.{place}", value) for place, value in enumerate(values)]
 
 
 def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
