@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from credo.cli import locking
@@ -12,6 +13,12 @@ from credo.core.extensions import extra
 __all__ = ["serve_folder"]
 
 LOCK = "lock"
+
+LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=262144"
+"""Loops that touch at most so many bytes are compiled as one function of the processor. Otherwise XLA starts
+every operation in them by itself, and wakes other threads for it: of a linear model this takes longer than
+its arithmetic. XLA's own threshold is 1,024 bytes.
+"""
 
 
 def serve_folder(
@@ -35,6 +42,7 @@ def serve_folder(
     if lock is None:
         raise DataError(f"another process serves {folder}; give this one a folder of its own.")
     keep_compiled_programs(folder / "programs")
+    _compile_small_loops_whole()
     try:
         if verify:
             return _verify(folder)
@@ -47,6 +55,13 @@ def serve_folder(
         return serve(folder, host, port, tokens, options, lambda line: print(line, flush=True))
     finally:
         locking.let_go(lock)
+
+
+def _compile_small_loops_whole() -> None:
+    """Set `LOOPS` for this process, before XLA reads its flags, and for those that it starts."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_backend_extra_options" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {LOOPS}".strip()
 
 
 def _say(sentence: str) -> None:

@@ -19,15 +19,17 @@ from credo.core.forks import require_threads
 from credo.core.groups import Groups
 from credo.core.kept import Kept, program
 from credo.core.names import ForecastName
+from credo.core.records import replace
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
+from credo.learners.base import isolate
 from credo.live.packed import Form, PackedBelief
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief
-from credo.streams.first_rows import each_row
+from credo.streams.first_rows import each_row, first_rows
 from credo.streams.programs import NEVER, Built, blank_words
-from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
+from credo.streams.scoring import Outcome, Settings, forecast_outcome, scored_step
 from credo.streams.words import Parts, WordLayout
 
 __all__ = [
@@ -143,24 +145,33 @@ def _score(
 ) -> Built:
     """The program before it is compiled."""
 
-    def score(
-        setting: Parts, state: Parts, words: Array, count: Array, levels: Array | None, key: Array | None
-    ) -> tuple[Parts, tuple[Outcome, Info]]:
-        x, y, targets, weights, dts = rows.unpack_rows(words)
-        given: dict[str, Any] = {"targets": targets, "weights": weights, "dts": dts, "levels": levels}
-        opened = form.open(setting, state)
-        belief, outcome, info = score_chunk(
-            *opened, x, y, count=count, compare=compare, key=key, collect=collect, **given
-        )
-        return form.close(belief), (outcome, info)
+    def step(
+        learner: Any, words: Array, others: tuple[Array | None, Array | None], belief: Belief, row: Array
+    ) -> tuple[Belief, tuple[Outcome, Info]]:
+        # words are read and written row by row, since mostly one row of a chunk is real
+        x, y, target, weight, dt = rows.unpack((words[row], ()))
+        options: Settings = {"key": others[1], "method": None, "compare": compare, "decision": None}
+        new, outcome, info = scored_step(learner, belief, x, y, target, weight, dt, others[0], **options)
+        if collect is not None:
+            info = replace(info, extras=collect(new, info))
+        after: tuple[Belief, tuple[Outcome, Info]] = isolate((new, (outcome, info)))
+        return after
 
-    report = jax.eval_shape(score, *blank)[1]
-    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), report)
-    layout = WordLayout.of(one, large=NEVER)
+    def first(setting: Parts, state: Parts, words: Array, row: Array, *others: Any) -> Any:
+        learner, belief = form.open(setting, state)
+        return step(learner, words, others, belief, row)[1]
 
-    def told(*arguments: Any) -> tuple[Parts, Array]:
-        state, report = score(*arguments)
-        return state, layout.pack_rows(report)
+    layout = WordLayout.of(jax.eval_shape(first, *blank), large=NEVER)
+
+    def told(setting: Parts, state: Parts, words: Array, count: Array, *others: Any) -> tuple[Parts, Array]:
+        learner, start = form.open(setting, state)
+
+        def learn(belief: Belief, row: Array) -> tuple[Belief, Array]:
+            belief, report = step(learner, words, others, belief, row)
+            return belief, layout.pack(report)[0]
+
+        end, reports = first_rows(learn, start, len(words), count)
+        return form.close(end), reports
 
     return told, layout
 

@@ -60,6 +60,7 @@ class Doors:
             return await _send(problem_reply(Problem(405, "the method must be POST.")), send)
         late = Problem(408, f"the body must come within {SECONDS:g} seconds.")
         try:
+            self.service.callers.note(scope.get("client"))
             async with asyncio.timeout(SECONDS):
                 self._require(scope, route[2])
                 body = await _body(receive)

@@ -14,13 +14,14 @@ T = TypeVar("T")
 
 class Inbox(Generic[T]):
     """Things for one thread, which others put in. `turn` is the lock under which both happen, and `size` says
-    how much a thing is.
+    how much a thing is. While the thread waits, another one may `borrow` its work.
     """
 
     def __init__(self, size: Callable[[T], int] = lambda thing: 1) -> None:
         self._size = size
         self.turn = threading.Condition()
         self.ending = False
+        self._waiting = self._lent = self._late = False
         self._things: deque[T] = deque()
 
     def __len__(self) -> int:
@@ -43,8 +44,13 @@ class Inbox(Generic[T]):
         many seconds, and None at the end.
         """
         with self.turn:
+            self._waiting = True
             if not self._things and not self.ending:
                 self.turn.wait(seconds)
+            while self._lent:
+                self._late = True
+                self.turn.wait()
+            self._waiting = self._late = False
             taken, size = list[T](), 0
             while self._things:
                 size += self._size(self._things[0])
@@ -52,3 +58,19 @@ class Inbox(Generic[T]):
                     break
                 taken.append(self._things.popleft())
             return None if self.ending and not taken else taken
+
+    def borrow(self) -> bool:
+        """Whether the thread waits and has nothing to do. Then it takes nothing until `give_back`, and the
+        caller may do what it would do.
+        """
+        with self.turn:
+            free = self._waiting and not (self._things or self.ending or self._lent)
+            self._lent = self._lent or free
+            return free
+
+    def give_back(self) -> None:
+        """Let the thread go on after `borrow`."""
+        with self.turn:
+            self._lent = False
+            if self._late or self._things or self.ending:
+                self.turn.notify()

@@ -91,6 +91,16 @@ class Learner(threading.Thread):
         for seq in seqs:
             self._recent.pop(seq, None)
 
+    def at_once(self, item: Lines | Ask) -> bool:
+        """Work in the thread of the caller where this one waits, which saves waking it; whether it did."""
+        if item.many or not self._inbox.borrow():
+            return False
+        try:
+            self._work([item])
+        finally:
+            self._inbox.give_back()
+        return True
+
     def run(self) -> None:
         """Work until the end."""
         while (items := self._inbox.take(1.0)) is not None:

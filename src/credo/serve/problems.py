@@ -60,7 +60,7 @@ class Ticket:
 
 
 def answer_all(answers: Sequence[tuple[Ticket, Reply]]) -> None:
-    """Give replies from another thread, and wake the event loop once for all of them."""
+    """Give replies, from another thread by waking the event loop once for all of them."""
     if not answers:
         return
 
@@ -70,5 +70,11 @@ def answer_all(answers: Sequence[tuple[Ticket, Reply]]) -> None:
                 ticket.future.set_result(reply)
 
     loop = answers[0][0].loop
-    if not loop.is_closed():
+    try:
+        here = asyncio.get_running_loop() is loop
+    except RuntimeError:  # a thread without a loop
+        here = False
+    if here:
+        settle()
+    elif not loop.is_closed():
         loop.call_soon_threadsafe(settle)

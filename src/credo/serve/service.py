@@ -13,6 +13,7 @@ from typing import Any
 from credo.core.errors import CredoError, DataError, require_integer, require_positive
 from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
+from credo.serve.callers import Callers
 from credo.serve.contents import Content, Predict
 from credo.serve.hosting import Hosted
 from credo.serve.journal_store import Store
@@ -77,6 +78,10 @@ class Service:
         folder: the folder, made if need be.
         options: how models are saved.
 
+    Attributes:
+        callers: who asks. Where one caller is alone, so that there is nothing to group, the thread at hand
+            does what it would wake another one for.
+
     Raises:
         DataError: the folder or its journal cannot be used.
     """
@@ -97,6 +102,7 @@ class Service:
         self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
         self.refused = 0
+        self.callers = Callers()
         self._threads = (self.writer, self.learner, self.snapshots, self.builder)
 
     def start(self) -> None:
@@ -166,7 +172,9 @@ class Service:
         """Hand on what a transaction wrote, in the writer's thread."""
         if self._outbox:
             items, self._outbox = self._outbox, []
-            self.learner.submit(items)
+            one = items[0] if len(items) == 1 and self.callers.alone else None
+            if not (isinstance(one, Lines) and self.learner.at_once(one)):
+                self.learner.submit(items)
 
     def _after(self, changed: set[Hosted]) -> None:
         """Save models if it is time to, in the learner's thread."""
@@ -323,7 +331,9 @@ class Service:
             asked = [row for _, row in rows if isinstance(row, Predict)]
             for one in asked:
                 hosted.require_forward(one, hosted.latest)
-            self.learner.submit([Ask(hosted, asked, ticket, many)])
+            ask = Ask(hosted, asked, ticket, many)
+            if not (self.callers.alone and self.learner.at_once(ask)):
+                self.learner.submit([ask])
         elif any(id is None for id, _ in rows):
             raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")
         else:

@@ -104,16 +104,6 @@ class WordLayout:
         words = np.concatenate(among) if among else np.zeros(0, np.uint32)
         return jax.device_put(words), tuple(leaf for place, leaf in leaves if place < 0)
 
-    def pack_rows(self, tree: PyTree) -> Array:
-        """The words (n, size) of n trees, whose leaves have a leading axis, in a compiled program."""
-        among = [leaf for leaf, place in zip(jax.tree.leaves(tree), self.places, strict=True) if place >= 0]
-        return jax.vmap(_write_few)(among)
-
-    def unpack_rows(self, words: Array) -> PyTree:
-        """The n trees again, bit by bit, in a compiled program."""
-        read = jax.vmap(functools.partial(_read_few, list(self._kinds)))(words)
-        return jax.tree.unflatten(self.treedef, read)
-
     def give_rows(self, tree: PyTree, length: int) -> np.ndarray:
         """The words (length, size) of n trees, whose leaves have a leading axis, outside a compiled program;
         0 behind them.
