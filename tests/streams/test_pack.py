@@ -13,6 +13,7 @@ from tests.streams.setups import T, begin, bitwise, data, make
 
 import credo
 from credo.core.errors import CredoError
+from credo.streams.lending import lend_rows
 from credo.streams.live import Pack
 from credo.streams.words import WordLayout, WordReader, WordWriter
 
@@ -133,6 +134,10 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
     several = layout.give_rows(rows, 3)
     assert not several[2].any()
     bitwise(layout.take_rows(several[:2]), rows)
+    for count in (2, 1):  # what is lent holds the latest rows, and the memory is the same
+        few = jax.tree.map(lambda leaf, count=count: leaf[:count], rows)
+        lent = np.asarray(lend_rows(layout, few, 3))
+        np.testing.assert_array_equal(lent[:count], several[:count])
     read = [jax.jit(layout.unpack)((one, ())) for one in several[:2]]
     bitwise(jax.tree.map(lambda *leaves: np.stack(leaves), *read), rows)
     with jax.enable_x64(False), pytest.raises(CredoError, match="must fit into 32 bits; got 3000000000"):

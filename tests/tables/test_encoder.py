@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from credo.core.errors import DataError, FormatError
 from credo.tables import (
@@ -96,6 +96,22 @@ def test_numbers_read_alike_fast_and_cell_by_cell(cells: Any) -> None:
     for cell, value, bad in zip(cells, values, wrong, strict=True):
         (one,), (one_bad,) = to_numbers([cell, "no number"])[0][:1], to_numbers([cell, "no number"])[1][:1]
         assert bad == one_bad and (value == one or (math.isnan(value) and math.isnan(one)))
+
+
+@example(8 * [None], 4 * [1e39, 1])
+@given(st.lists(CELLS, min_size=8, max_size=8), st.lists(st.floats() | st.integers(), min_size=8, max_size=8))
+def test_a_lone_row_is_read_as_one_among_others(cells: Any, numbers: Any) -> None:
+    for schema in (Schema(NUMBERS.target, SCHEMA.columns + HASHED), NUMBERS):
+        for row in (cells, numbers):
+            names = [*(column.name for column in schema.columns), "y"]
+            lone = {name: [cell] for name, cell in zip(names, row, strict=False)}
+            one = Preparation(schema).prepare(chunk_of(**lone))
+            both = Preparation(schema).prepare(chunk_of(**{name: 2 * cell for name, cell in lone.items()}))
+            part = both.part(0, 1)
+            np.testing.assert_array_equal(one.x, part.x)
+            np.testing.assert_array_equal(one.numbers, part.numbers)
+            assert one.missing.keys() == part.missing.keys() and one.unseen.keys() == part.unseen.keys()
+            assert one.why == part.why
 
 
 @given(st.lists(st.integers(0, 300), max_size=5), st.integers(0, 1000))

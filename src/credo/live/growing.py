@@ -71,7 +71,7 @@ class GrowingEncoder:
     def go_on(self, after: EncoderState) -> None:
         """Go on with the running statistics after some rows, and say which columns came in other units."""
         begun = after.moments.begun_again(self.state.moments)
-        for place in np.flatnonzero(begun).tolist() if begun.any() else ():
+        for place in np.flatnonzero(begun).tolist() if np.count_nonzero(begun) else ():
             self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
         self.state = after
 

@@ -163,10 +163,11 @@ def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:
 
 def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
     """The columns of rows given as dicts, where a cell whose key is absent is missing."""
-    if not all(issubclass(kind, Mapping) for kind in set(map(type, rows))):
+    kinds = set(map(type, rows))
+    if kinds != {dict} and not all(issubclass(kind, Mapping) for kind in kinds):
         number, row = next((n, row) for n, row in enumerate(rows, 1) if not isinstance(row, Mapping))
         raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")
-    columns = _alike(rows)
+    columns = _alike(rows) if kinds == {dict} else None
     if columns is None:
         names = list(dict.fromkeys(name for row in rows for name in row))
         columns = {name: [row.get(name) for row in rows] for name in names}
@@ -175,8 +176,10 @@ def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
 
 def _alike(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]] | None:
     """The columns of plain dicts that have the same keys, as most have; None for other rows."""
+    if len(rows) == 1:
+        return {name: [cell] for name, cell in rows[0].items()}
     names = list(rows[0])
-    if len(names) < 2 or set(map(type, rows)) != {dict} or set(map(len, rows)) != {len(names)}:
+    if len(names) < 2 or set(map(len, rows)) != {len(names)}:
         return None
     try:
         cells = zip(*map(itemgetter(*names), rows), strict=True)

@@ -28,6 +28,7 @@ from credo.live.packed import Form, PackedBelief
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief
 from credo.streams.first_rows import each_row, first_rows
+from credo.streams.lending import lend_rows
 from credo.streams.programs import NEVER, Built, blank_words
 from credo.streams.scoring import Outcome, Settings, forecast_outcome, scored_step
 from credo.streams.words import Parts, WordLayout
@@ -99,15 +100,22 @@ def learn_rows(
     asked = None if levels is None else len(levels)
     draws = None if key is None else jax.ShapeDtypeStruct(key.shape, key.dtype)
     score, report = _scorer(packed.form, layout, chunk, asked, draws, compare, collect)
-    words = layout.give_rows(rows[:-1], chunk)
-    state, told = score(packed.setting, packed.state, words, np.int32(count), levels, key)
+    words = lend_rows(layout, rows[:-1], chunk)  # the program has ended once it has told
+    state, told = score(packed.setting, packed.state, words, _count(count), levels, key)
     outcome, info = report.take_rows(np.asarray(told)[:count])
     return packed.after(state), outcome, info
 
 
+@functools.lru_cache(maxsize=1024)
+def _count(count: int) -> Array:
+    """A number of rows as a program takes it."""
+    one: Array = jax.device_put(np.int32(count))
+    return one
+
+
 @functools.lru_cache(maxsize=256)
 def _row_layout(*kinds: tuple[tuple[int, ...], np.dtype] | None) -> WordLayout:
-    """The layout of one of the `EncodedRows` with columns of such kinds, without levels."""
+    """The layout of a row with columns of such kinds."""
     return WordLayout.of(
         tuple(
             None if kind is None else jax.ShapeDtypeStruct(kind[0], jax.dtypes.canonicalize_dtype(kind[1]))
@@ -128,10 +136,7 @@ def _scorer(
     collect: Callable[[Any, Info], Any] | None,
 ) -> Built:
     """The program of `learn_rows` for so many levels, and the layout of what it reports of a row."""
-    asked = None if levels is None else jax.ShapeDtypeStruct((levels,), np.float32)
-    words = jax.ShapeDtypeStruct((chunk, rows.size), np.uint32)
-    count = jax.ShapeDtypeStruct((), np.int32)
-    blank = (blank_words(form.setting), blank_words(form.state), words, count, asked, key)
+    blank = (*_blank(form, rows, chunk, levels), key)
     build = functools.partial(_score, form, rows, compare, collect, blank)
     return program("score_rows", (form, rows, compare, collect), build, blank)
 
@@ -186,6 +191,8 @@ def arrivals(y: np.ndarray, known: int) -> list[int]:
 
 def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
     """Where to cut rows into chunks, which begin again at some of them; `starts` are in order."""
+    if rows <= chunk and not starts:
+        return [(0, rows)] if rows else []
     ends = [0, *(row for row in starts if 0 < row < rows), rows]
     return [
         (start, min(start + chunk, stop))
@@ -201,32 +208,52 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
     return dataclasses.replace(scores, probs=scores.probs[:, :known])
 
 
-@verb(static=("form",), kept=True)
 def forecast_rows(
-    form: Form,
-    setting: Parts,
-    state: Parts,
-    xs: np.ndarray,
-    count: np.int32,
-    levels: np.ndarray | None,
-    dts: np.ndarray | None = None,
-) -> tuple[Array, ...]:
-    """Forecast the first `count` of N rows: class probabilities (N, C), where `levels` is None; or
-    mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). The belief of each is moved by its
-    time step, if there are any (N,). A row costs a row.
+    packed: PackedBelief, x: np.ndarray, chunk: int, levels: np.ndarray | None, dts: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Forecast N rows, at most a chunk: class probabilities (N, C), where `levels` is None; or mean (N,),
+    sd (N,) and, where there are levels (L,), quantiles (N, L). The belief of each is moved by its time step,
+    if there are any (N,). A row costs a row.
     """
-    learner, belief = form.open(setting, state)
+    require_threads()
+    count, asked = len(x), None if levels is None else len(levels)
+    layout = _row_layout((x.shape[1:], x.dtype), None if dts is None else ((), dts.dtype))
+    words = lend_rows(layout, (x, dts), chunk)
+    forecast = _forecaster(packed.form, layout, chunk, asked)
+    columns = forecast(packed.setting, packed.state, words, _count(count), levels)
+    return tuple(np.asarray(column)[:count] for column in columns)
 
-    def one(row: Array) -> tuple[Array, ...]:
-        moved = belief if dts is None else learner.predict(belief, jnp.asarray(dts)[row])
-        predictive = learner.forecast(moved, jnp.asarray(xs)[row])
-        if levels is None:
-            return (predictive.probs,)
-        if not len(levels):
-            return predictive.mean, predictive.sd
-        return predictive.mean, predictive.sd, predictive.quantile(levels)
 
-    return each_row(one, len(xs), count)
+@functools.lru_cache(maxsize=256)
+def _forecaster(form: Form, rows: WordLayout, chunk: int, levels: int | None) -> Callable[..., Any]:
+    """The program of `forecast_rows` for so many levels."""
+
+    def forecast(
+        setting: Parts, state: Parts, words: Array, count: Array, asked: Array | None
+    ) -> tuple[Array, ...]:
+        learner, belief = form.open(setting, state)
+
+        def one(row: Array) -> tuple[Array, ...]:
+            x, dt = rows.unpack((words[row], ()))
+            predictive = learner.forecast(belief if dt is None else learner.predict(belief, dt), x)
+            if asked is None:
+                return (predictive.probs,)
+            moments = predictive.mean, predictive.sd
+            return (*moments, predictive.quantile(asked)) if levels else moments
+
+        with jax.default_matmul_precision("highest"):
+            return each_row(one, len(words), count)
+
+    blank = _blank(form, rows, chunk, levels)
+    return program("forecast_rows", (form, rows), lambda: (forecast, None), blank)[0]
+
+
+def _blank(form: Form, rows: WordLayout, chunk: int, levels: int | None) -> tuple[Any, ...]:
+    """The shapes of what the programs of rows take: a belief, the words of a chunk, a count and levels."""
+    asked = None if levels is None else jax.ShapeDtypeStruct((levels,), np.float32)
+    words = jax.ShapeDtypeStruct((chunk, rows.size), np.uint32)
+    count = jax.ShapeDtypeStruct((), np.int32)
+    return blank_words(form.setting), blank_words(form.state), words, count, asked
 
 
 @verb(static=("form", "compare"), kept=True)

@@ -44,7 +44,7 @@ class Recovery:
 
     def broken(self, ok: np.ndarray) -> int | None:
         """The first row with ten refusals in a row, where `ok` says which were learned (n,); or None."""
-        if ok.all():
+        if np.count_nonzero(ok) == len(ok):
             self.streak = 0
             return None
         streak = self.streak

@@ -32,7 +32,7 @@ __all__ = ["Early", "Part", "Runner"]
 class Part(NamedTuple):
     """Consecutive rows that were learned together: which of those passed, their forecasts where the pass
     makes any, what was learned, how targets were standardised (None for classes), how many targets there were
-    before, and the weights (n,), None for 1.
+    before, the weights (n,), None for 1, and the standardised targets (n,), None for others.
     """
 
     rows: slice
@@ -41,6 +41,7 @@ class Part(NamedTuple):
     scaling: ScaledTarget | None = None
     before: int = 0
     weights: np.ndarray | None = None
+    targets: np.ndarray | None = None
 
 
 class Early:
@@ -225,7 +226,7 @@ class Runner:
         starts = arrivals(y, self.classes) if self.classes else []
         every = EncodedRows(x, y, None, weights, dts, levels)
         for start, stop in cuts(len(x), self.chunk, starts):
-            rows = every.part(slice(start, stop))
+            rows = every if stop - start == len(x) else every.part(slice(start, stop))
             if self.classes:
                 self._make_room(int(y[start]) + 1)
                 yield self._learn_rows(start, rows._replace(y=rows.y.astype(np.int32)))
@@ -238,7 +239,7 @@ class Runner:
         self._learn_early(self.scaler)  # what was loaded knows its units by its moments
         before, size = self.scaler, len(rows.y)
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
-        if self.scaler.begun_again(before).any():
+        if np.count_nonzero(self.scaler.begun_again(before)):
             self._other_units()
         # all rows count, also those too far off for the moments, which may come in one call or in several
         first, count = 0 if self.units else _first_known(scaling), int(before.rows)
@@ -307,8 +308,9 @@ class Runner:
 
         size = len(columns.x)
         self.packed, outcome, info = self.recovery.learn(learn, self.packed, fresh, size)
-        self.rows_refused += size - int(np.sum(info.ok))
-        return Part(slice(start, start + size), outcome, info, scaling, before, columns.weights)
+        self.rows_refused += size - int(np.count_nonzero(info.ok))
+        rows = slice(start, start + size)
+        return Part(rows, outcome, info, scaling, before, columns.weights, columns.targets)
 
 
 def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
@@ -316,7 +318,7 @@ def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
     exact = standardise(rows.y, scaling)
     trusted = trust(exact)
     share = trusted if rows.weights is None else (rows.weights * trusted).astype(np.float32)
-    return rows._replace(y=scaling.z.astype(np.float32), targets=exact, weights=share)
+    return EncodedRows(rows.x, scaling.z.astype(np.float32), exact, share, rows.dts, rows.levels)
 
 
 def _units_known(moments: Moments) -> bool:

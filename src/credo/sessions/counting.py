@@ -17,7 +17,7 @@ from credo.tables import ScaledTarget
 
 __all__ = ["Counting", "Scored"]
 
-MOST = 64
+MOST = 256
 """How many calls may wait: to count a row costs as much as to count many."""
 
 
@@ -34,7 +34,7 @@ class Scored(NamedTuple):
 
 class Counting:
     """A `Tally` and, where the learner reports changes, a `ChangeTally`: of single rows they are brought up
-    to date by `settle`, and by every 64th. What is counted does not depend on when.
+    to date by `settle`, and by every 256th. What is counted does not depend on when.
     """
 
     def __init__(self, tally: Tally, changes: ChangeTally | None) -> None:

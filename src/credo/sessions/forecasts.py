@@ -7,11 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from credo.core.types import Array
 from credo.live.clock import steps_after
 from credo.live.encoding import Block
 from credo.live.packed import PackedBelief
-from credo.live.passes import forecast_rows, pad
+from credo.live.passes import forecast_rows
 from credo.live.targets import SCALER
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
@@ -73,22 +72,16 @@ def forecast_blocks(
     """
     lines = _one_array([block.lines for block in blocks] or [np.zeros(0, int)])
     probabilities = None if classes else np.asarray(levels, np.float32)
-    parts: list[tuple[Array, ...]] = []
-    sizes: list[int] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     for block in blocks:
         for start in range(0, len(block), chunk):
             x, times = block.x[start : start + chunk], block.times
             dts = None if times is None else steps_after(times[start : start + chunk], clock)
-            ahead = None if dts is None else pad(dts.astype(np.float32), chunk)
-            rows = pad(x, chunk), np.int32(len(x)), probabilities
-            parts.append(forecast_rows(*packed.arguments, *rows, ahead))
-            sizes.append(len(x))
+            ahead = None if dts is None else dts.astype(np.float32)
+            parts.append(forecast_rows(packed, x, chunk, probabilities, ahead))
     if not parts:
         return Forecasts(lines, classes)
-    columns = [
-        _one_array([np.asarray(array)[:size] for array, size in zip(column, sizes, strict=True)])
-        for column in zip(*parts, strict=True)
-    ]
+    columns = [_one_array(column) for column in zip(*parts, strict=True)]
     if classes:
         return Forecasts(lines, classes, columns[0][:, : len(classes)])
     mean, sd, *rest = columns
@@ -111,7 +104,9 @@ def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Co
     if outcome.quantiles is not None:
         location, scale = scaling.location[:, None], scaling.scale[:, None]
         quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
-    return np.where(known, mean, np.nan), np.where(known, sd, np.nan), quantiles
+    if np.count_nonzero(known) < len(known):
+        mean, sd = np.where(known, mean, np.nan), np.where(known, sd, np.nan)
+    return mean, sd, quantiles
 
 
 def in_columns(

@@ -197,8 +197,9 @@ class Session(SessionState):
         """Learn a block. Quantiles are given with the forecasts if there are levels."""
         self.rows_read += block.read
         self.rows_used += len(block.y)
-        self.missing.update(block.missing)
-        self.unseen.update(block.unseen)
+        for counter, found in ((self.missing, block.missing), (self.unseen, block.unseen)):
+            if found:
+                counter.update(found)
         self._keep_up()
         if not len(block):
             return None, Forecasts(block.lines)
@@ -235,11 +236,11 @@ class Session(SessionState):
         if not kind.standardised:  # they are forecast as they come
             units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
         known = units.known
-        own = scaling if known.all() else scaling.part(known)
+        own = scaling if np.count_nonzero(known) == len(known) else scaling.part(known)
         scores, log_prob = to_scores(outcome, info, y, known), None
         if kind.standardised:
             # the members of a bank know of outliers themselves
-            targets = None if self.members else standardise(y, scaling)[known]
+            targets = None if self.members or part.targets is None else part.targets[known]
             log_prob = own_log_prob(scores.log_prob, own, targets)
         self._counting.add(Scored(scores, own, count[known], log_prob))
         nlpd = np.full(len(y), np.nan)
@@ -250,7 +251,8 @@ class Session(SessionState):
         reports = collect if self._reports else None
         given = np.ones(len(columns.x)) if columns.weights is None else columns.weights
         dts = None if columns.dts is None else columns.dts.astype(np.float32)
-        columns = columns._replace(weights=np.asarray(given, np.float32), dts=dts)
+        x, y, targets, levels = columns.x, columns.y, columns.targets, columns.levels
+        columns = EncodedRows(x, y, targets, np.asarray(given, np.float32), dts, levels)
         return passes.learn_rows(
             packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
         )

@@ -280,14 +280,14 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         ok, kept = np.repeat(ok, count), np.repeat(kept, count)
     if y.dtype.kind == "f":
         missing = np.isnan(y.reshape(len(y), -1))
-        if missing.any():
+        if np.count_nonzero(missing):
             # of several outputs some may be observed, where the likelihood can tell how probable these were
             some = ~missing.all(axis=1) & ~np.isnan(rows.log_prob)
             kept = kept & (~missing.any(axis=1) | some)
     if rows.probs is not None:
         label = y.reshape(len(y), -1)
         kept = kept & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
-    if not kept.all():
+    if np.count_nonzero(kept) < len(kept):
         rows = jax.tree.map(lambda leaf: leaf[kept], rows)
         y, log_evidence, ok = y[kept], log_evidence[kept], ok[kept]
     forecast = (rows.mean, rows.sd, rows.log_prob, rows.pit, rows.probs, rows.others)

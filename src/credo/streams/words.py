@@ -22,7 +22,17 @@ from credo.core.inputs import require_narrow
 from credo.core.platforms import in_branch
 from credo.core.types import Array, ArrayLike, PyTree
 
-__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of", "unpacked"]
+__all__ = [
+    "Parts",
+    "WordLayout",
+    "WordReader",
+    "WordWriter",
+    "aligned",
+    "kind_of",
+    "lent",
+    "shape_of",
+    "unpacked",
+]
 
 _ALIGNED = 64
 """The bytes at whose multiples an array of XLA begins."""
@@ -108,12 +118,16 @@ class WordLayout:
         """The words (length, size) of n trees, whose leaves have a leading axis, outside a compiled program;
         0 behind them.
         """
-        words = _aligned(length * self.size).reshape(length, self.size)
+        words = aligned(length * self.size).reshape(length, self.size)
+        self.fill_rows(words, tree)
+        return words
+
+    def fill_rows(self, words: np.ndarray, tree: PyTree) -> None:
+        """Write n trees, whose leaves have a leading axis, into the first n words of some."""
         for leaf, (own, _, dtype) in zip(jax.tree.leaves(tree), self._columns, strict=True):
             rows: np.ndarray = np.asarray(leaf, dtype)
             numbers, kind = (rows, dtype) if dtype.itemsize == 4 else (_to_numbers(rows), words.dtype)
             words.view(kind)[: len(rows), own] = numbers.reshape(len(rows), own.stop - own.start)
-        return words
 
     def take_rows(self, words: np.ndarray) -> PyTree:
         """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
@@ -124,7 +138,7 @@ class WordLayout:
                 continue
             numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
             leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
-        return jax.tree.unflatten(self.treedef, leaves)
+        return self.treedef.unflatten(leaves)
 
     @functools.cached_property
     def _columns(self) -> tuple[tuple[slice, tuple[int, ...], np.dtype], ...]:
@@ -206,7 +220,7 @@ class WordWriter:
     """
 
     def __init__(self, layout: WordLayout) -> None:
-        self.words = _aligned(layout.size)
+        self.words = aligned(layout.size)
         self.views: list[np.ndarray] = []
         self._narrow = []
         self._integers = [at for at, dtype in enumerate(layout.dtypes) if dtype.kind in "iu"]
@@ -217,7 +231,7 @@ class WordWriter:
             self.views.append(view)
             if not wide:
                 self._narrow.append((own, view.view(_bits(dtype)).reshape(-1)))
-        self.lent = _lent(self.words)
+        self.lent = lent(self.words)
 
     def __call__(self, leaves: Sequence[ArrayLike]) -> np.ndarray:
         """The words, in an array of their own; an integer that does not fit is refused."""
@@ -244,14 +258,14 @@ class WordWriter:
             own[:] = bits
 
 
-def _aligned(size: int) -> np.ndarray:
+def aligned(size: int) -> np.ndarray:
     """Words (n,) in memory that starts where XLA wants it."""
     memory = np.zeros(4 * size + _ALIGNED, np.uint8)
     start = -memory.ctypes.data % _ALIGNED
     return memory[start : start + 4 * size].view(np.uint32)
 
 
-def _lent(words: np.ndarray) -> Array | None:
+def lent(words: np.ndarray) -> Array | None:
     """An array of JAX in the same memory; None if JAX would not do without a copy."""
     with jax.ensure_compile_time_eval():
         array = jnp.asarray(words)

@@ -36,6 +36,7 @@ LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
+_PLAIN = frozenset((float, int))
 _TRUE, _FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
 _TRUTH = {word: word in _TRUE for word in (*_TRUE, *_FALSE)}
 _NAN = float("nan")
@@ -72,6 +73,8 @@ def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
     thousands; with the decimal `mark` of a comma, 1.234,5 is 1234.5, and 1.234 is 1234.
     """
     count = len(cells)
+    if count == 1 and type(cells) is list and (row := _lone_numbers(cells)) is not None:
+        return row[0], np.zeros(1, bool)
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "fiub":
             return _bounded(cells.astype(np.float64)), np.zeros(count, bool)
@@ -98,6 +101,10 @@ def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
 
 def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
     """The numbers (n, K) of several columns at once, at much less cost; None if a cell is not a number."""
+    if len(columns[0]) == 1:
+        row = _lone_numbers([cells[0] if type(cells) is list else cells for cells in columns])
+        if row is not None:
+            return row
     for cells in columns:
         if isinstance(cells, np.ndarray):
             if cells.dtype.kind not in "fiub":
@@ -113,6 +120,17 @@ def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
     with np.errstate(invalid="ignore"):
         usual = bool((np.abs(values) <= LARGEST).all())
     return values.T if usual else None
+
+
+def _lone_numbers(cells: Sequence[object]) -> np.ndarray | None:
+    """Numbers (1, K) of one row of Python's floats and integers; None for other cells, and absurd ones."""
+    if not _PLAIN.issuperset(map(type, cells)):
+        return None
+    try:
+        values = np.array([cells], np.float64)
+    except OverflowError:
+        return None
+    return values if (np.abs(values) <= LARGEST).all() else None
 
 
 def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:

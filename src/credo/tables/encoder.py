@@ -123,6 +123,7 @@ class Encoder:
         self._preparation = Preparation(schema)
         self.width, self.scaled = self._preparation.width, self._preparation.scaled
         self.places = self._preparation.places
+        self._places = np.array(self.places, np.intp)
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     def initial(self) -> EncoderState:
@@ -178,7 +179,7 @@ class Encoder:
             weights = None if weights is None else weights[kept]
         after = state
         if self.scaled:
-            after, x[:, self.places] = self._standardise(state, numbers, learn, weights)
+            after, x[:, self._places] = self._standardise(state, numbers, learn, weights)
         bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
         bad.sort(key=lambda row: row.line)
         found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels
@@ -230,9 +231,9 @@ class Encoder:
         spread = known_spread(mean, sd)
         limit = shrunk_clip(count, self.clip)
         away = (values - mean) / np.where(spread, sd, 1.0)
-        z = np.maximum(np.minimum(away, limit), -limit)
-        if (np.abs(away) > ABSURD).any():
-            z = z * (ABSURD / np.maximum(np.abs(away), ABSURD)) ** 2
+        z, size = np.maximum(np.minimum(away, limit), -limit), np.abs(away)
+        if np.count_nonzero(size > ABSURD):
+            z = z * (ABSURD / np.maximum(size, ABSURD)) ** 2
         return after, np.where(spread, z, 0.0)
 
     def observed(self, chunk: Chunk) -> np.ndarray:
@@ -288,7 +289,7 @@ class Encoder:
                     what = target.kind.name
                     why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no {what}"
                 lost = np.isnan(values)
-                for row in np.flatnonzero(lost).tolist() if lost.any() else ():
+                for row in np.flatnonzero(lost).tolist() if np.count_nonzero(lost) else ():
                     text = cell_text(cells[row])[:40]
                     shown = f"holds {text!r} in the target {target.name!r}, which is no number"
                     blank = f"has no target: {target.name!r} is missing or infinite"

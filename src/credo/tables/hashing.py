@@ -62,6 +62,12 @@ def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[n
         return lost, (codes == 0) & ~lost
     index = column.index
     other = len(index)
+    if len(cells) == 1:
+        cell = cells[0]
+        code = index[cell] if isinstance(cell, str) and cell in index else _code_of(column, cell)
+        if code >= 0:
+            x[0, at + code] = 1.0
+        return np.array([code < 0]), np.array([code == other and not column.slots])
     codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
     codes = codes.reshape(len(cells))
     lost = codes < 0
@@ -69,10 +75,16 @@ def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[n
         x[np.arange(len(codes)), at + codes] = 1.0
         return lost, np.zeros(len(codes), bool)
     for row in np.flatnonzero(lost).tolist():
-        if not is_missing(cells[row]):
-            text = cell_text(cells[row])
-            code = index.get(text, other)
-            codes[row] = code + slot_of(text, column.slots) if code == other and column.slots else code
+        codes[row] = _code_of(column, cells[row])
     present = np.flatnonzero(codes >= 0)
     x[present, at + codes[present]] = 1.0
     return codes < 0, (codes == other) & (column.slots == 0)
+
+
+def _code_of(column: ColumnSpec, cell: object) -> int:
+    """The number of the feature of a cell that may not be written as its category is; -1 if it is missing."""
+    if is_missing(cell):
+        return -1
+    text, other = cell_text(cell), len(column.index)
+    code = column.index.get(text, other)
+    return code + slot_of(text, column.slots) if code == other and column.slots else code

@@ -175,7 +175,7 @@ class Moments:
             return None
         mean, sd = self._now
         near = np.abs(x - mean) <= FAR * sd  # NaN is not
-        if not (near & np.isfinite(sd)).all():
+        if np.count_nonzero(near & np.isfinite(sd)) < len(x):
             return None
         away = x - self.centre
         count, s1, s2 = self.count + 1, self.s1 + away, self.s2 + away * away
@@ -183,8 +183,9 @@ class Moments:
         if int(after.rows) % BLOCK == 0:
             return after._centred()
         # what `_steady` and `_now` would find: all columns have enough entries, of the weight 1
-        spread = np.sqrt(np.maximum(s2 - s1 * (s1 / count), 0.0) / (count - 1))
-        after.__dict__.update(_steady=True, _now=_fixed(self.centre + s1 / count, spread))
+        shift = s1 / count
+        spread = np.sqrt(np.maximum(s2 - s1 * shift, 0.0) / self.count)
+        after.__dict__.update(_steady=True, _now=_fixed(self.centre + shift, spread))
         return after
 
     @functools.cached_property

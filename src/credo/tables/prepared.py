@@ -81,10 +81,12 @@ class Preparation:
             chunk.times,
         )
         blank = np.zeros((len(chunk), self._first_width), np.float32)
-        rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
-        if clean is not None:
-            rows.numbers[:, self._clean] = clean
-        whole = clean is not None and not np.isnan(clean).any()
+        every = len(chunk) == 1 and len(self._clean) == self._first_scaled
+        own = clean if every and clean is not None else np.empty((len(chunk), self._first_scaled))
+        rows = Prepared(columns, *rest, blank, own)
+        if clean is not None and own is not clean:
+            own[:, self._clean] = clean
+        whole = clean is not None and not np.count_nonzero(np.isnan(clean))
         _read_cells(rows, self._others if whole else self._first, chunk, clean is not None)
         return rows
 
@@ -180,9 +182,9 @@ def _read_cells(rows: Prepared, layout: Sequence[_Place], chunk: Chunk, clean: b
             lost = hash_words(column, cells_of(chunk, column.name), x, at)
         else:
             lost, other = one_hot(column, cells_of(chunk, column.name), x, at)
-            if other.any():
+            if np.count_nonzero(other):
                 rows.unseen[column.name] = other
-        if lost.any():
+        if np.count_nonzero(lost):
             rows.missing[column.name] = lost
             x[lost, missing] = 1.0
 

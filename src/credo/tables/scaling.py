@@ -97,7 +97,7 @@ class TargetScaler:
             DataError: a target is not finite.
         """
         y = np.asarray(y, np.float64).reshape(-1, 1)
-        if not np.isfinite(y).all():
+        if np.count_nonzero(np.isfinite(y)) < len(y):
             raise DataError(f"targets must be finite; row {int(np.argmin(np.isfinite(y)))} of these is not.")
         if learn:
             after, mean, sd, count = state.scan(y, weights)
