@@ -58,16 +58,16 @@ class Doors:
             return
         if scope["method"] != "POST":
             return await _send(problem_reply(Problem(405, "the method must be POST.")), send)
-        late = Problem(408, f"the body must come within {SECONDS:g} seconds.")
+        late = 408, f"the body must come within {SECONDS:g} seconds."
         try:
             self.service.callers.note(scope.get("client"))
             async with asyncio.timeout(SECONDS):
                 self._require(scope, route[2])
                 body = await _body(receive)
-                late = Problem(504, f"no answer within {SECONDS:g} seconds; ask again with the same id.")
+                late = 504, f"no answer within {SECONDS:g} seconds; ask again with the same id."
                 reply = await self.service.submit(route[1], route[2], [read_object(body)], False)
         except TimeoutError:
-            reply = problem_reply(late)
+            reply = problem_reply(Problem(*late))
         except Exception as error:
             reply = failed(error)
         if reply.status >= 400:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 from credo.core.errors import CredoError, require_integer
 from credo.serve.service import Service, ServiceOptions
@@ -37,6 +38,7 @@ def serve(
     import uvicorn
 
     from credo.serve.app import build_app
+    from credo.serve.wire import protocol
 
     require_integer("port", port, 0, 65_535)
     if tokens is None:
@@ -48,9 +50,11 @@ def serve(
         app,
         host,
         port,
+        http=cast(Any, protocol),
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # a caller is a connection, whoever sends over it
         timeout_graceful_shutdown=30,
     )
     server = uvicorn.Server(config)

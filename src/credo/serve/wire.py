@@ -1,0 +1,47 @@
+"""How answers leave: the head of an answer and its body as one piece."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+__all__ = ["Together", "protocol"]
+
+
+class Together:
+    """A transport of bytes that sends what is written in one turn of the event loop as one piece.
+
+    uvicorn writes an answer in two pieces, and the system takes longer to send one than Python to make it.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._parts = transport, list[bytes]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Let bytes be sent before the loop waits again."""
+        if not self._parts:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Send what was written, and close the connection."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+
+def protocol(**words: Any) -> Any:
+    """A protocol of uvicorn for one connection, over `Together`."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    one: Any = AutoHTTPProtocol(**words)
+    connected = one.connection_made
+    one.connection_made = lambda transport: connected(Together(transport))
+    return one
