@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from ours import megabytes
-from timing import peak_megabytes
+from timing import held_megabytes, peak_megabytes
 
 import credo
 from credo.estimators import OnlineClassifier
@@ -96,12 +96,6 @@ def forget_peak() -> None:
     """Let the largest memory of this process count from now on."""
     with open("/proc/self/clear_refs", "w") as references:
         references.write("5")
-
-
-def held_megabytes() -> float:
-    """The memory that this process holds now."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
 
 
 if __name__ == "__main__":

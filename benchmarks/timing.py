@@ -131,6 +131,12 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def held_megabytes() -> float:
+    """The memory that this process holds now."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
+
 def copy_seconds(size: int) -> float:
     """The least time in which `size` bytes are read and written, by copies of an array of that size."""
     source = np.ones(max(size // 4, 1), np.float32)
