@@ -65,8 +65,8 @@ class KeyedFlags:
         float | None,
         Parameter(
             group=DATA,
-            help="Look for new files in a folder every so many seconds, until Ctrl-C; by default the "
-            "run ends after the last file.",
+            help="Look for new files in a folder every so many seconds, or save after so many without a "
+            "message, until Ctrl-C; by default the run ends with what is there.",
         ),
     ] = None
     strict: Annotated[
@@ -144,16 +144,17 @@ def keyed(
     """Learn a file with one learner for each key, such as each user, predicting each row before learning it.
 
     SOURCE is a CSV, TSV, JSON lines or Parquet file, a folder of such files, which are read in the order of
-    their names, or - for standard input; the address of a file or a folder, such as s3://bucket/clicks; or
-    FOLDER/MODEL for the rows that a model of credo serve has learned, FOLDER being that of the service.
-    Columns are encoded alike for all keys; by default the learner of a key is a linear model. OUT gets a
-    folder of predictions, metrics.json, and the state. A run that was killed, or whose file has grown, goes
-    on with --resume, and every key then has the numbers that it would have had without a break.
+    their names, or - for standard input; the address of a file or a folder, such as s3://bucket/clicks; a
+    topic of Kafka, kafka://broker:9092/clicks; or FOLDER/MODEL for the rows that a model of credo serve has
+    learned, FOLDER being that of the service. Columns are encoded alike for all keys; by default the learner
+    of a key is a linear model. OUT gets a folder of predictions, metrics.json, and the state. A run that was
+    killed, or whose file has grown, goes on with --resume, and every key then has the numbers that it would
+    have had without a break.
 
     Parameters
     ----------
     source
-        A file, a folder, an address or a model of a service, or - for standard input.
+        A file, a folder, an address, a topic or a model of a service, or - for standard input.
     out
         The folder of the run.
     resume

@@ -53,12 +53,13 @@ def learn_keyed(
 
     Arguments:
         source: a CSV, TSV, JSON lines or Parquet file whose rows only grow, or a folder of such files; or the
-            address of one, such as s3://bucket/clicks, for fsspec; or a table that is open already.
+            address of one, such as s3://bucket/clicks, for fsspec; or a topic of Kafka whose messages are
+            JSON objects, kafka://broker:9092/topic; or a table that is open already.
         folder: the folder of the run, new, or with `resume` that of an earlier one.
         options: how to learn; with `resume`, those of the earlier run.
         resume: whether to go on.
-        follow: after how many seconds to look for new files in a folder, until the process is interrupted;
-            None to end after the last one.
+        follow: after how many seconds to look for new files in a folder, or without a message to save, until
+            the process is interrupted; None to end after the last one.
         say: is given sentences about what happens.
 
     Returns:
@@ -116,16 +117,17 @@ class _Run:
 
     def learn(self, rows: Iterator[Chunk | None]) -> None:
         """Learn rows, with a checkpoint every now and then, if no more have come yet, and at the end."""
-        since = 0
+        since, said = 0, True
         for batch in self.feed.batches(rows):
             if batch is not None:
                 self.shards.apply(batch.shards(self.options.shards))
-                since += 1
+                since, said = since + 1, False
             if since == self.options.checkpoint or (since and batch is None):
                 self.save()
                 since = 0
-                if batch is None:
-                    self.metrics()
+            if batch is None and not said:
+                self.metrics()
+                said = True
         if since:
             self.save()
 

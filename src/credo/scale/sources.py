@@ -13,6 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError, DataError, require_positive
 from credo.core.extensions import extra
 from credo.scale.feed import Feed
+from credo.scale.kafka import SCHEME, KafkaSource
 from credo.sessions.cutting import after_line, last_line
 from credo.tables import Chunk, TableSource, open_table
 from credo.tables.opening import NoRows
@@ -259,6 +260,10 @@ def open_source(
         if follow is not None:
             raise _no_folder(source.name)
         return FileSource(source)
+    if source.startswith(SCHEME):
+        if follow is not None:
+            require_positive("follow", follow)
+        return KafkaSource(source, chunk_rows, strict, follow)
     system, path = _address(source) if "://" in source else (None, source)
     is_folder = Path(path).is_dir() if system is None else system.isdir(path)
     if follow is not None:
@@ -275,7 +280,10 @@ def open_source(
 
 
 def _no_folder(source: str) -> CredoError:
-    return CredoError(f"follow must be for a folder, to which files come; got {source}.", field="follow")
+    return CredoError(
+        f"follow must be for a folder, to which files come, or a topic of Kafka; got {source}.",
+        field="follow",
+    )
 
 
 def _address(source: str) -> tuple[Any, str]:

@@ -14,6 +14,7 @@ from credo.tables.encoder import Encoder, EncodeReport, EncoderState
 from credo.tables.infer import infer_schema
 from credo.tables.moments import Moments
 from credo.tables.opening import FORMATS
+from credo.tables.readers import json_chunk
 from credo.tables.scaling import ScaledTarget, TargetScaler
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
 from credo.tables.sources import TableSource, from_frame, open_table
@@ -35,5 +36,6 @@ __all__ = [
     "TargetSpec",
     "from_frame",
     "infer_schema",
+    "json_chunk",
     "open_table",
 ]

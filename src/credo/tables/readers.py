@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from credo.tables.lines import LineColumns, is_plain
 from credo.tables.live import LiveText, is_prompt, until_idle
 from credo.tables.schema import is_number
 
-__all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
+__all__ = ["csv_chunks", "guess_delimiter", "json_chunk", "jsonl_chunks", "unique_names"]
 
 
 MOST_KEYS = 2000
@@ -221,6 +221,37 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: boo
         opening = opening and not records
         columns = {key: [record.get(key) for record in records] for key in names}
         yield Chunk(columns, np.array(at, dtype=np.int64), bad, loose=True, ignored=ignored)
+
+
+def json_chunk(rows: Iterable[tuple[int, bytes | None]]) -> Chunk:
+    """JSON objects that come one by one, such as messages, as a chunk; what is none is a bad row.
+
+    Arguments:
+        rows: the place of each row, and its bytes; None if it has none.
+
+    Example:
+        >>> chunk = json_chunk([(1, b'{"a": 1}'), (2, None), (3, b"[]")])
+        >>> chunk.columns, chunk.lines.tolist(), [str(row) for row in chunk.bad]
+        ({'a': [1]}, [1], ['line 2 has no content', 'line 3 holds an array where an object is due'])
+    """
+    records: list[dict[str, object]] = []
+    at: list[int] = []
+    bad: list[BadRow] = []
+    names: dict[str, None] = {}
+    for line, data in rows:
+        try:
+            record, reason = (None, "has no content") if data is None else _record(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            record, reason = None, "is not UTF-8"
+        if record is None:
+            bad.append(BadRow(line, reason))
+            continue
+        records.append(record)
+        at.append(line)
+        if len(names) < MOST_KEYS:
+            names.update(dict.fromkeys(record))
+    columns = {key: [record.get(key) for record in records] for key in names}
+    return Chunk(columns, np.array(at, np.int64), bad, loose=True)
 
 
 def _numbered(text: io.TextIOWrapper, name: str) -> Iterator[tuple[int, str]]:
