@@ -217,7 +217,13 @@ def _row(x: Any, columns: Columns) -> dict[str, Cell]:
         raise Problem(422, f"x must be an object with a cell for each column; got {x!r:.60}.", field="x")
     if columns.target in x:
         raise Problem(422, f"x must not hold the target, {columns.target!r}.", field="x")
-    return {name: _cell(f"x.{name}", value, columns.kinds.get(name)) for name, value in x.items()}
+    kinds = columns.kinds
+    return {
+        name: value
+        if type(value) is float and math.isfinite(value)  # as most cells are
+        else _cell(f"x.{name}", value, kinds.get(name))
+        for name, value in x.items()
+    }
 
 
 def _target(y: Any, columns: Columns) -> Cell:

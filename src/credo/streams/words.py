@@ -124,7 +124,7 @@ class WordLayout:
 
     def fill_rows(self, words: np.ndarray, tree: PyTree) -> None:
         """Write n trees, whose leaves have a leading axis, into the first n words of some."""
-        for leaf, (own, _, dtype) in zip(jax.tree.leaves(tree), self._columns, strict=True):
+        for leaf, (own, _, dtype) in zip(self.treedef.flatten_up_to(tree), self._columns, strict=True):
             rows: np.ndarray = np.asarray(leaf, dtype)
             numbers, kind = (rows, dtype) if dtype.itemsize == 4 else (_to_numbers(rows), words.dtype)
             words.view(kind)[: len(rows), own] = numbers.reshape(len(rows), own.stop - own.start)

@@ -9,7 +9,7 @@ import numpy as np
 
 from credo.core.errors import DataError, FormatError
 from credo.core.outlying import ABSURD
-from credo.tables.cells import Cells, cell_text, is_missing, label_text, to_list, to_numbers
+from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.column_moments import known_spread
 from credo.tables.moments import Moments
@@ -279,9 +279,9 @@ class Encoder:
         """The targets, and the labels that are no class, by row."""
         target = self.schema.target
         if not need and target.name not in chunk.columns:
-            cells: Cells = [None] * len(chunk)
-        else:
-            cells = cells_of(chunk, target.name)
+            none = np.int32(-1) if target.kind.classed else np.float64(np.nan)
+            return np.full(len(chunk), none), {}
+        cells = cells_of(chunk, target.name)
         if not target.kind.classed:
             values, wrong = to_numbers(cells, target.decimal)
             if need:
