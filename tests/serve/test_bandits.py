@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.serve.conftest import Host, hosting, ready
 
 from credo import bandits
+from credo.core.errors import DataError
 from credo.serve.bandit_model import BanditModel
+from credo.serve.journal_log import log_lines
 from credo.serve.specs import BanditSpec
 from credo.serve.verifying import verify
 
@@ -108,6 +111,32 @@ def test_decisions_bring_their_arms(shops: Host) -> None:
     assert post(shops, "brought/decide", {"id": "d2", "arms": other, "context": {}})["arm"] in other
     alone = BanditModel.start(BanditSpec(agent="linear", brought=4, features=4, arm_features=8)).bandit
     assert alone.decide(CONTEXT, MENU, id="d1").pmf[decision["arm"]] == decision["propensity"]
+
+
+def test_policies_are_evaluated_on_the_journal(shops: Host, place: Path) -> None:
+    single = post(shops, "shop/decide", {"id": "log-1", "context": CONTEXT})
+    post(shops, "shop/reward", {"id": "log-1", "value": 0.25, "part": "a"})
+    post(shops, "shop/reward", {"id": "log-1", "value": 0.25})
+    slate = post(shops, "shop/decide", {"id": "log-2", "context": CONTEXT, "size": 2})
+    post(shops, "shop/reward", {"id": "log-2", "values": [0, 1], "seen": [1, 0.5]})
+    odds = {"red": 0.75, "blue": 0.25}
+    post(shops, "shop/observe", {"id": "log-3", "context": {}, "arm": "red", "reward": 1, "propensity": odds})
+    post(shops, "shop/decide", {"id": "log-4", "context": CONTEXT, "arms": ["green"]}, 422)
+    post(shops, "shop/decide", {"id": "log-5", "context": CONTEXT, "size": 2})
+    post(shops, "shop/reward", {"id": "log-5", "values": [1, 0]})  # whose lower place nobody saw
+    lines = [line for line in log_lines(place / "service", "shop") if line["id"].startswith("log-")]
+    log = bandits.Log.read(lines, format="credo")
+    first, second = slate["places"]
+    assert np.asarray(log.rewards)[:4].tolist() == [0.5, 0.0, 2.0, 1.0]
+    said = [single["propensity"], first["propensity"], second["propensity"], 0.75]
+    np.testing.assert_allclose(np.asarray(log.propensities)[:4], said, rtol=1e-6)
+    assert [log.arms[arm] for arm in np.asarray(log.chosen)[:3].tolist()] == [single["arm"], *slate["arms"]]
+    assert len(log) == 6 and np.isnan(np.asarray(log.rewards)[5])
+    assert np.asarray(log.allowed)[2].sum() == 1  # the arm that the first place had left
+    brought = list(log_lines(place / "service", "brought"))
+    assert all(line["features"] for line in brought if line["kind"] == "decision")
+    with pytest.raises(DataError, match="has no model 'shops'"):
+        list(log_lines(place / "service", "shops"))
 
 
 DEEP: Any = {}

@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "blocks", "verdicts"),
-    [("serve", 12, 3), ("back-up-a-service", 4, 1), ("serve-behind-a-proxy", 4, 0)],
+    [("serve", 13, 3), ("back-up-a-service", 4, 1), ("serve-behind-a-proxy", 4, 0)],
 )
 def test_the_pages_are_true(tmp_path: Path, name: str, blocks: int, verdicts: int) -> None:
     page = (ROOT / f"docs/how-to/{name}.md").read_text(encoding="utf-8")

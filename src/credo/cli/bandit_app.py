@@ -112,8 +112,8 @@ def evaluate(
     Parameters
     ----------
     log
-        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, or - for standard
-        input.
+        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, FOLDER/MODEL for
+        what a bandit of credo serve decided, FOLDER being that of the service, or - for standard input.
     policy
         uniform, greedy (of a regression of the rewards), or the name of an arm that is always chosen; may be
         given several times. By default all of them, as far as the log has data about them.
@@ -264,8 +264,8 @@ def replay(
     Parameters
     ----------
     log
-        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, or - for standard
-        input.
+        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, FOLDER/MODEL for
+        what a bandit of credo serve decided, FOLDER being that of the service, or - for standard input.
     agent
         default, linear, network, or beta (rewards 0 and 1, contexts are ignored).
     policy

@@ -22,11 +22,12 @@ from credo.bandits.evaluation import (
     compare,
     evaluate_over_time,
 )
-from credo.bandits.logs import LogFormat
+from credo.bandits.logs import LogFormat, LogSource
 from credo.cli import bandit_log_report
 from credo.cli.output import require_writable_file
 from credo.cli.progress import Screen, note
 from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.extensions import extra
 from credo.core.files import json_bytes, write_atomically
 
 __all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
@@ -128,10 +129,22 @@ def _report(
 
 def read_log_with_notes(source: str, format: str | None) -> Log:
     """Read a log, and say what was wrong with some of its lines."""
-    log = Log.read(source, format=cast("LogFormat | None", format))
+    log = Log.read(_lines_of(source), format=cast("LogFormat | None", format))
     for sentence in () if log.counts is None else log.counts.sentences():
         note(f"{source}: {sentence}")
     return log
+
+
+def _lines_of(source: str) -> LogSource:
+    """What is to be read: for a bandit of a service the lines of its journal."""
+    path = Path(source)
+    if source == "-" or path.exists() or not (path.parent / "journal.db").is_file():
+        return source
+    try:
+        from credo.serve.journal_log import log_lines
+    except ImportError as error:
+        raise CredoError(f"the journal of a service needs {error.name}: {extra('serve')}.") from None
+    return log_lines(path.parent, path.name)
 
 
 def _range_of(text: str | None) -> tuple[float, float] | None:

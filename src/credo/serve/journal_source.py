@@ -16,7 +16,7 @@ from credo.serve.journal_store import Store
 from credo.serve.specs import UNITS
 from credo.tables import Chunk, TableSource
 
-__all__ = ["TIME", "journal_target", "open_journal"]
+__all__ = ["TIME", "journal_target", "model_of", "open_journal"]
 
 TIME = "time"
 """The column of the times of rows, if the model has them, in its unit."""
@@ -26,7 +26,7 @@ def journal_target(folder: Path, model: str) -> str:
     """The target of a model; a DataError if there is no such model, or it has none."""
     store = Store(folder / JOURNAL)
     try:
-        target: str = _spec(store, folder, model)[1]["target"]
+        target: str = _table_of(store, folder, model)[1]["target"]
         return target
     finally:
         store.close()
@@ -35,12 +35,12 @@ def journal_target(folder: Path, model: str) -> str:
 def open_journal(folder: Path, model: str, chunk_rows: int = 1000) -> TableSource:
     """The rows that a model has learned so far, in that order, counted as the journal counts its lines."""
     store = Store(folder / JOURNAL)
-    number, spec = _spec(store, folder, model)
+    number, spec = _table_of(store, folder, model)
     chunks = _chunks(store, number, spec["target"], UNITS.get(spec.get("time_unit", "")), chunk_rows)
     return TableSource(f"{folder}/{model}", "journal", chunks, store.close)
 
 
-def _spec(store: Store, folder: Path, model: str) -> tuple[int, dict[str, Any]]:
+def model_of(store: Store, folder: Path, model: str) -> tuple[int, dict[str, Any]]:
     """The number of the model whose lines a model learns, and its specification."""
     models = {row.name: row for row in store.models()}
     if model not in models:
@@ -48,9 +48,15 @@ def _spec(store: Store, folder: Path, model: str) -> tuple[int, dict[str, Any]]:
         raise DataError(f"{folder} has no model {model!r}{': ' + hint if hint else '.'}".replace("?.", "?"))
     row = models[model]
     spec: dict[str, Any] = msgspec.json.decode(row.spec)
+    return row.number if row.parent is None else row.parent, spec
+
+
+def _table_of(store: Store, folder: Path, model: str) -> tuple[int, dict[str, Any]]:
+    """The same of a model of a table."""
+    number, spec = model_of(store, folder, model)
     if "target" not in spec:
         raise DataError(f"{folder}/{model} must be a model of a table; it is a {spec.get('kind')}.")
-    return row.number if row.parent is None else row.parent, spec
+    return number, spec
 
 
 def _chunks(store: Store, model: int, target: str, unit: float | None, size: int) -> Iterator[Chunk]:

@@ -251,11 +251,17 @@ class Store:
 
     def events(self, model: int, after: int, upto: int, group: int = 256) -> Iterator[list[Event]]:
         """The lines of a model with after < seq <= upto, in groups; a `DataError` where old ones are gone."""
+        moved = max((row.last for row in self.archives(model)), default=0)
+        for lines in self.lines(model, after, upto, group):
+            yield [event_of(one, old=one.seq <= moved) for one in lines]
+
+    def lines(self, model: int, after: int, upto: int, group: int = 256) -> Iterator[list[Line]]:
+        """The same as the journal has them, with their answers."""
         for row in self.archives(model):
             if row.last > after and row.first <= upto:
                 lines = [one for one in read_lines_of(self._folder, row) if after < one.seq <= upto]
                 for start in range(0, len(lines), group):
-                    yield [event_of(one, old=True) for one in lines[start : start + group]]
+                    yield lines[start : start + group]
                 after = row.last
         while True:
             query = f"{_LINES} AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"
@@ -263,7 +269,7 @@ class Store:
             if not lines:
                 return
             after = lines[-1].seq
-            yield [event_of(line) for line in lines]
+            yield lines
 
     def first_rows(self, model: int, count: int) -> list[Content]:
         """The first rows that were to be learned."""
