@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credo.bandits import Log
-from credo.bandits.logs import LogFormat
+from credo.bandits.evaluation import evaluate_slates
+from credo.bandits.logs import LogFormat, ReadCounts
 from credo.core.errors import CredoError, DataError
 
 CONTEXTS: dict[str, Any] = {
@@ -87,6 +88,34 @@ def test_numbers_come_back_bit_by_bit(rows: list[tuple[int, float, float]]) -> N
     back = Log.read([json_line(line_of(log, row)).decode() for row in range(len(log))])
     np.testing.assert_array_equal(back.rewards, rewards)
     np.testing.assert_array_equal(back.propensities, propensities)
+
+
+def test_dsjson_of_slots_has_a_decision_for_each() -> None:
+    line = {
+        "Timestamp": "2020-01-01T00:00:00Z",
+        "EventId": "e",
+        "c": {
+            "user": {"age": 3},
+            "_multi": [{"item": {"price": 1}}, {"item": {"price": 2}}, {"item": {"price": 3}}],
+            "_slots": [{"slot": {"size": 2.0}}, {"slot": {"size": 1.0}}],
+        },
+        "_outcomes": [
+            {"_label_cost": -1, "_id": "x", "_a": [1, 0, 2], "_p": [0.5, 0.25, 0.25], "_o": []},
+            {"_id": "y", "_a": [2, 0], "_p": [0.75, 0.25], "_o": [{"v": 0.5}]},
+        ],
+    }
+    log = Log.read([line])
+    assert np.asarray(log.ids).tolist() == ["e", "e#2"] and log.arms == ("1", "2", "3")
+    assert np.asarray(log.chosen).tolist() == [1, 2] and np.asarray(log.rewards).tolist() == [1.0, 0.5]
+    assert np.asarray(log.propensities).tolist() == [0.5, 0.75]
+    assert np.asarray(log.allowed).tolist() == [[True, True, True], [True, False, True]]
+    assert np.asarray(log.pmfs).tolist() == [[0.25, 0.5, 0.25], [0.25, 0.0, 0.75]]
+    assert np.asarray(log.contexts["slot"]["size"]).tolist() == [2.0, 1.0]
+    assert np.asarray(log.contexts["user"]["age"]).tolist() == [3, 3]
+    broken = {**line, "_outcomes": [{"_a": [0], "_p": []}]}
+    assert Log.read([line, broken]).counts == ReadCounts(decisions=2, rewards=2, broken=1)
+    found = evaluate_slates(Log.read([line, {**line, "EventId": "f"}]), ["2", "3"])
+    assert found.rows == 2  # slates
 
 
 def test_dsjson_of_a_decision_service() -> None:

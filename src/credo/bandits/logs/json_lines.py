@@ -17,7 +17,7 @@ import numpy as np
 from credo.bandits.logs.contexts import NO_PROPENSITY
 from credo.core.errors import DataError
 
-__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line", "plain"]
+__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line", "parse_slots", "plain"]
 
 
 class DecisionLine(NamedTuple):
@@ -174,32 +174,72 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
         return RewardLine(str(line["EventId"]), number_or_nan(line["RewardValue"]), time)
     chosen = line.get("_labelIndex")
     chosen = int(line["_label_Action"]) - 1 if chosen is None else int(chosen)
-    context = line.get("c") or {}
-    actions = context.get("_multi") or []
     order = line.get("a") or []
     shift = 0 if 0 in order else 1
-    count = len(actions) or max([chosen + 1, *(number - shift + 1 for number in order)])
-    tags = [str(action["_tag"]) for action in actions if "_tag" in action]
-    names = tags if len(set(tags)) == count else [str(number + 1) for number in range(count)]
+    at_least = max([chosen + 1, *(number - shift + 1 for number in order)])
+    names, shared, features = _situation(line.get("c") or {}, at_least)
     if chosen < 0:
         raise ValueError("_labelIndex")
     pmf, p = None, line.get("p")
     if p and len(p) == len(order):
         pmf = {names[number - shift]: float(share) for number, share in zip(order, p, strict=True)}
-    shared = {key: _namespace(value) for key, value in context.items() if not key.startswith("_")}
-    features = [{k: _namespace(v) for k, v in action.items() if not k.startswith("_")} for action in actions]
     return DecisionLine(
         id=None if line.get("EventId") is None else str(line["EventId"]),
         arm=names[chosen],
         propensity=probability(line.get("_label_probability"), where),
         reward=_reward(line),
         context=shared or None,
-        features=dict(zip(names, features, strict=True)) if any(features) else None,
+        features=features,
         arms=tuple(names[number - shift] for number in sorted(order)) if order else tuple(names),
         pmf=pmf,
         time=seconds(line.get("Timestamp")),
         thinning=float(line.get("pdrop") or 0.0),
     )
+
+
+def parse_slots(line: Mapping[str, Any], where: str) -> list[DecisionLine]:
+    """Read a line of dsjson with slots (`_outcomes`, VW's conditional contextual bandits): a decision for
+    each slot, with ids as the places of a slate have them.
+
+    `_a` holds the numbers of the arms from 0, the chosen one first, in the order of `_p`. The context of a
+    slot is the shared one and its own in `c._slots`. Errors are those of `parse_line`.
+    """
+    context, outcomes = line.get("c") or {}, line["_outcomes"]
+    at_least = max((number + 1 for outcome in outcomes for number in outcome["_a"]), default=0)
+    names, shared, features = _situation(context, at_least)
+    slots = context.get("_slots") or [{}] * len(outcomes)
+    first = line.get("EventId") or outcomes[0].get("_id")
+    decisions = []
+    for number, (outcome, slot) in enumerate(zip(outcomes, slots, strict=True), 1):
+        order, p = outcome["_a"], outcome["_p"]
+        pmf = dict(zip((names[arm] for arm in order), map(float, p), strict=True))
+        decisions.append(
+            DecisionLine(
+                id=None if first is None else str(first) if number == 1 else f"{first}#{number}",
+                arm=names[order[0]],
+                propensity=probability(p[0], where),
+                reward=_reward({"o": outcome.get("_o"), **outcome}),
+                context={**shared, **_namespaces(slot)} or None,
+                features=features,
+                arms=tuple(names[arm] for arm in sorted(order)),
+                pmf=pmf,
+                time=seconds(line.get("Timestamp")),
+                thinning=float(line.get("pdrop") or 0.0),
+            )
+        )
+    return decisions
+
+
+def _situation(
+    context: Mapping[str, Any], at_least: int
+) -> tuple[list[str], dict[str, Any], dict[str, Any] | None]:
+    """The names of the arms, what is shared by them, and what each one has, None if none has anything."""
+    actions = context.get("_multi") or []
+    count = len(actions) or at_least
+    tags = [str(action["_tag"]) for action in actions if "_tag" in action]
+    names = tags if len(set(tags)) == count else [str(number + 1) for number in range(count)]
+    features = [_namespaces(action) for action in actions]
+    return names, _namespaces(context), dict(zip(names, features, strict=True)) if any(features) else None
 
 
 def _reward(line: Mapping[str, Any]) -> float:
@@ -210,6 +250,10 @@ def _reward(line: Mapping[str, Any]) -> float:
         return 0.0 - number_or_nan(cost)
     values = (observed.get("v") for observed in line.get("o") or [])
     return next((number_or_nan(value) for value in values if isinstance(value, int | float)), float("nan"))
+
+
+def _namespaces(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _namespace(value) for name, value in values.items() if not name.startswith("_")}
 
 
 def _namespace(value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 import numpy as np
 
 from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, context_columns
-from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_dsjson, parse_line
+from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_dsjson, parse_line, parse_slots
 from credo.core.errors import DataError, require_choice, require_positive
 from credo.tables import open_table
 from credo.tables.cells import Cells, to_list, to_numbers
@@ -161,7 +161,7 @@ def _whole(cells: Mapping[str, Cells], column: str, name: str) -> np.ndarray:
     return values.astype(np.int64)
 
 
-_VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "RewardValue"}
+_VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "_outcomes", "RewardValue"}
 
 
 def read_log(
@@ -210,6 +210,9 @@ def _from_lines(
         try:
             if line is None:
                 raise ValueError("it is no JSON object")
+            if format == "dsjson" and "_outcomes" in line:
+                decisions += parse_slots(line, where)
+                continue
             parsed = (parse_dsjson if format == "dsjson" else parse_line)(line, where)
         except DataError:
             raise
