@@ -34,10 +34,11 @@ Sight: TypeAlias = Literal["edges", "pixels"]
 
 @dataclass(frozen=True)
 class ImageMember:
-    """One learner of a bank for images. Those that differ in their numbers only share one program.
+    """One learner of a bank for images. Members that differ only in their settings share one compiled
+    program.
 
     Attributes:
-        network: what maps what is seen to the outputs, "linear" or "mlp".
+        network: the network from the inputs that it sees to the outputs, "linear" or "mlp".
         prior_var: the prior variance of every parameter.
         rank: how many directions are kept of the precision, beside its diagonal.
         sight: what the member sees.
@@ -54,7 +55,7 @@ class ImageMember:
 
     @property
     def kind(self) -> str:
-        """What such members are called together: by their network."""
+        """The name of the group of such members, by their network."""
         return str(self.network)
 
     def __str__(self) -> str:

@@ -43,7 +43,8 @@ POISSON = 1e-6
 
 @dataclass(frozen=True)
 class Member:
-    """One learner of a bank. Those with one network differ in their numbers only, and share one program.
+    """One learner of a bank. Members with the same network differ only in their settings, so they share one
+    compiled program.
 
     Attributes:
         network: what maps a row to the outputs.
@@ -79,7 +80,7 @@ class Member:
 
     @property
     def kind(self) -> str:
-        """What such members are called together: by their network."""
+        """The name of the group of such members, by their network."""
         return str(self.network)
 
     def __str__(self) -> str:

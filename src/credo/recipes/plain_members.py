@@ -37,7 +37,7 @@ class NearMember:
 
     @property
     def kind(self) -> str:
-        """What such members are called together."""
+        """The name of the group of such members."""
         return "memory"
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
@@ -74,7 +74,7 @@ class NormalMember:
 
     @property
     def kind(self) -> str:
-        """What such members are called together."""
+        """The name of the group of such members."""
         return "naive Bayes"
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
