@@ -34,8 +34,8 @@ class _Recorder(Tally):
         self.log_prob: list[np.ndarray] = []
         self.pit: list[np.ndarray] = []
 
-    def add(self, scores: RowScores, base_log_prob: np.ndarray, base_loss: np.ndarray) -> None:
-        super().add(scores, base_log_prob, base_loss)
+    def add(self, scores: RowScores, *baseline: Any) -> None:
+        super().add(scores, *baseline)
         self.log_prob.append(np.asarray(scores.log_prob, float))
         if scores.pit is not None:
             self.pit.append(np.asarray(scores.pit, float))

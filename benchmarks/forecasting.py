@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credo.metrics import normal_crps
 from credo.sessions import Lagged
-from credo.sessions.horizons import normal_crps
 
 WINDOW = 1000
 Forecast = tuple[np.ndarray, np.ndarray]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,8 @@ class _Losses(Tally):
         super().__init__("regression")
         self.losses: list[np.ndarray] = []
 
-    def add(self, scores: Scores, base_log_prob: np.ndarray, base_loss: np.ndarray) -> None:
-        super().add(scores, base_log_prob, base_loss)
+    def add(self, scores: Scores, *baseline: Any) -> None:
+        super().add(scores, *baseline)
         self.losses.append(-np.asarray(scores.log_prob, float))
 
 

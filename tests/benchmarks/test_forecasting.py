@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from credo.sessions.horizons import normal_crps
+from credo.metrics import normal_crps
 
 
 @pytest.fixture

@@ -36,4 +36,6 @@ def test_the_beliefs_and_scores_are_those_of_before(name: str) -> None:
             assert scores is wanted
             continue
         for part, array in wanted.arrays().items():
+            if part == "spread":
+                continue  # the files of then have none
             np.testing.assert_allclose(scores.arrays()[part], array, rtol=1e-3, atol=1e-3, err_msg=part)

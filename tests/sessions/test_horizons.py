@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from credo.live.series import SeriesOptions, infer_series
+from credo.metrics import normal_crps
 from credo.sessions import PathForecast
-from credo.sessions.horizons import HorizonScores, normal_crps, sample_crps
+from credo.sessions.horizons import HorizonScores, sample_crps
 from credo.tables import Chunk
 
 

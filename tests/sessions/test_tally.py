@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from credo.metrics import Scores
+from credo.metrics import Scores, normal_crps
 from credo.sessions.tally import BLOCKS, RECENT, Tally
 
 ROWS = 3 * BLOCKS + 7
@@ -29,7 +29,7 @@ def regression(count: int) -> Scores:
 def tallied(scores: Scores, cuts: list[int]) -> Tally:
     tally = Tally("regression")
     for part in np.split(np.arange(len(scores)), cuts):
-        tally.add(scores.rows(part), -part / 1000.0, np.full(len(part), 4.0))
+        tally.add(scores.rows(part), -part / 1000.0, np.full(len(part), 4.0), part / 500.0)
     return tally
 
 
@@ -49,7 +49,10 @@ def test_scores_are_those_of_all_rows_together() -> None:
     assert metrics["coverage_90_unscaled"] == np.mean(np.abs(2 * ndtr(wide) - 1) < 0.9)
     for counts, z in zip(tally.pits, ((y - mean) / sd, wide), strict=True):
         assert counts.tolist() == np.histogram(ndtr(z), 20, (0.0, 1.0))[0].tolist()
-    assert tally.baseline() == {"nlpd": pytest.approx((ROWS - 1) / 2000.0), "rmse": 2.0}
+    half = (ROWS - 1) / 2000.0
+    assert tally.baseline() == {"nlpd": pytest.approx(half), "rmse": 2.0, "crps": pytest.approx(2 * half)}
+    np.testing.assert_allclose(metrics["width_90"], 2 * 1.6448536269514722 * sd.mean(), rtol=1e-12)
+    np.testing.assert_allclose(metrics["crps"], normal_crps(y, mean, sd).mean(), rtol=1e-12)
     assert metrics["r2"] == pytest.approx(1 - np.mean((y - mean) ** 2) / 4, rel=1e-12)
     # the last value as a forecast, and for the first row our own
     steps = np.concatenate([[y[0] - mean[0]], np.diff(y)])

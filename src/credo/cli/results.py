@@ -46,6 +46,8 @@ MEANING = {
     "average_precision": "average precision, mean over classes",
     "mae": "mean absolute error",
     "r2": "share of the squared error of the running mean that is gone (1 is best)",
+    "crps": "continuous ranked probability score, in units of the target (lower is better)",
+    "width_90": "mean width of the 90% interval, in units of the target",
     "coverage_90": "share inside the 90% interval (0.90 is right)",
 }
 """The metrics in the order of the table."""

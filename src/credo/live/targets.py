@@ -15,7 +15,16 @@ from credo.recipes.defaults import OUTLIERS
 from credo.tables import ScaledTarget, TargetScaler
 from credo.tables.tasks import TargetKind
 
-__all__ = ["SCALER", "WARMUP", "beside_baseline", "count_baseline", "own_log_prob", "standardise", "trust"]
+__all__ = [
+    "SCALER",
+    "WARMUP",
+    "baseline_sd",
+    "beside_baseline",
+    "count_baseline",
+    "own_log_prob",
+    "standardise",
+    "trust",
+]
 
 WARMUP = 10
 """How many targets say in which units the others are."""
@@ -53,11 +62,17 @@ def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray, log_prob
     )
 
 
+def baseline_sd(scale: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The standard deviation (n,) of the baseline's forecast of a number after `count` rows."""
+    sd: np.ndarray = scale * np.sqrt(1.0 + 1.0 / np.maximum(count, 1))
+    return sd
+
+
 def _number_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log density and squared error (n,) by the targets before: N(y | location, scale^2 (1 + 1 / count))."""
-    var = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
+    var = baseline_sd(scale, count) ** 2
     gap2 = (y - location) ** 2
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 

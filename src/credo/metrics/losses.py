@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.special import ndtr
 
 from credo.core.errors import CredoError, require_choice
 from credo.metrics.calibration import BINS, LEVELS, central, count_bins
@@ -71,6 +73,25 @@ def _rows(scores: Scores, name: LossName) -> np.ndarray:
     """The loss of each row (N,), in double precision; the mean over those observed of several outputs."""
     losses = row_losses(scores, name, float)
     return losses if losses.ndim == 1 else np.asarray(np.nanmean(losses, axis=1))
+
+
+def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """The continuous ranked probability score of normal forecasts, of the shape of y, in its unit.
+
+    sd (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)) with z = (y - mean) / sd (Gneiting and Raftery 2007,
+    equation 21): the absolute error that a forecast without a spread would have, lower is better.
+
+    Arguments:
+        y: what was observed.
+        mean, sd: the mean and the standard deviation of each forecast.
+
+    Example:
+        >>> normal_crps(np.array([1.0]), np.array([0.0]), np.array([1e-9])).round(6).tolist()
+        [1.0]
+    """
+    z = (y - mean) / sd
+    density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    return np.asarray(sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi)))
 
 
 def running(scores: Scores, name: LossName) -> np.ndarray:

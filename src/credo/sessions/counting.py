@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.live.change_steps import Steps, join
-from credo.live.targets import beside_baseline
-from credo.metrics import Scores
+from credo.live.targets import baseline_sd, beside_baseline
+from credo.metrics import Scores, normal_crps
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.tally import Tally
 from credo.tables import ScaledTarget
@@ -61,7 +61,8 @@ class Counting:
         scored, self._scored = self._scored, []
         steps, self._steps = join(self._steps), []
         if scored:
-            self.tally.add(*_beside_baseline(_joined(scored), self.tally))
+            joined = _joined(scored)
+            self.tally.add(*_beside_baseline(joined, self.tally), _baseline_crps(joined, self.tally))
         if self.changes is not None and steps is not None:
             self.changes.add(steps)
         return self
@@ -79,6 +80,14 @@ def _joined(scored: Sequence[Scored]) -> Scored:
     scaling = ScaledTarget(*(np.concatenate([getattr(one, name) for one in scalings]) for name in names))
     log_prob = None if logs[0] is None else np.concatenate(logs)
     return Scored(scores, scaling, np.concatenate(counts), log_prob)
+
+
+def _baseline_crps(scored: Scored, tally: Tally) -> np.ndarray | None:
+    """The CRPS of the baseline for each row of a regression."""
+    if scored.scaling is None or scored.before is None or not tally.kind.standardised:
+        return None
+    location, scale = scored.scaling.location, scored.scaling.scale
+    return normal_crps(np.asarray(scored.scores.y, float), location, baseline_sd(scale, scored.before))
 
 
 def _beside_baseline(scored: Scored, tally: Tally) -> tuple[Scores, np.ndarray, np.ndarray]:

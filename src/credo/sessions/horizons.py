@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 import numpy as np
-from scipy.special import ndtr
 
 from credo.live.series import SeriesEncoding
+from credo.metrics import normal_crps
 from credo.sessions.paths import PathForecast
 from credo.tables.lags import History
 
-__all__ = ["HorizonScores", "HorizonSummary", "Spreads", "normal_crps", "sample_crps"]
+__all__ = ["HorizonScores", "HorizonSummary", "Spreads", "sample_crps"]
 
 METHODS = ("credo", "naive", "seasonal_naive")
 """Whose forecasts are scored."""
@@ -30,13 +30,6 @@ class HorizonSummary(TypedDict):
     nlpd: Mapping[str, list[float]]
     rmse: Mapping[str, list[float]]
     coverage_90: list[float]
-
-
-def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """The CRPS of a normal: sd (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)) with z = (y - mean) / sd."""
-    z = (y - mean) / sd
-    density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return np.asarray(sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi)))
 
 
 def sample_crps(y: np.ndarray, draws: np.ndarray, fair: bool = True) -> np.ndarray:

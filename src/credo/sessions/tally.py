@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from credo.metrics import (
     BINS,
@@ -23,6 +23,7 @@ from credo.metrics import (
     count_bins,
     coverage_of,
     ece_of,
+    normal_crps,
     row_losses,
 )
 from credo.recipes.settings import TaskName
@@ -35,6 +36,8 @@ RECENT = 200
 
 BLOCKS = 1000
 
+_WIDTH = 2 * float(ndtri(0.95))
+
 LEAST_STEP = 32
 """The least rows between two notes of how the weights settle."""
 
@@ -46,7 +49,7 @@ ColumnName: TypeAlias = Literal[
 plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
-_STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits")
+_STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits", "spread")
 
 
 class Tally:
@@ -72,6 +75,9 @@ class Tally:
         unscaled: as `bins`, of the forecasts of a bank before they are scaled; no rows for other learners.
         pits: rows counted in bins of P(Y <= y): ours, and those before they are scaled (regression), whose
             mean and standard deviation are taken for those of a normal (2, 20).
+        spread: rows of a regression, the sums of our CRPS and of the baseline's, and of the widths of our
+            intervals of 90% (4,), of normals with the mean and standard deviation of each forecast. Files of
+            before version 0.2 have none, and then they count the rows from there on.
 
     Example:
         >>> tally, one = Tally("regression"), np.ones(2)
@@ -95,6 +101,7 @@ class Tally:
         self.trace = np.zeros((0, 3))
         self.unscaled = np.zeros_like(self.bins)
         self.pits = np.zeros((2, LEVELS))
+        self.spread = np.zeros(4)
 
     def widen(self, classes: int) -> None:
         """Make room for new classes, of which no row has been counted."""
@@ -119,13 +126,20 @@ class Tally:
         log_prob = np.log((before[np.arange(n), y] + 1.0) / (before.sum(axis=1) + classes))
         return log_prob, (before.argmax(axis=1) != y).astype(float)
 
-    def add(self, scores: Scores, base_log_prob: np.ndarray, base_loss: np.ndarray) -> None:
+    def add(
+        self,
+        scores: Scores,
+        base_log_prob: np.ndarray,
+        base_loss: np.ndarray,
+        base_crps: np.ndarray | None = None,
+    ) -> None:
         """Take in the scores of consecutive rows, in the target's own units, beside the baseline's.
 
         Arguments:
             scores: the scores of n rows.
             base_log_prob: the baseline's log probability of each target (n,).
             base_loss: whether the baseline was wrong, or its squared error (n,).
+            base_crps: its CRPS of each row of a regression (n,).
         """
         n = len(scores)
         if n == 0:
@@ -152,6 +166,10 @@ class Tally:
                 pit = np.asarray(ndtr((y - unscaled[:, 0]) / unscaled[:, 1]), float)
                 self.unscaled += count_bins(central(pit), np.ones(n), LEVELS)
                 self.pits[1] += count_bins(pit, np.ones(n), LEVELS)[:, 0]
+            if base_crps is not None:
+                with np.errstate(invalid="ignore", over="ignore"):  # of a learner that has diverged
+                    crps = normal_crps(y, mean, sd)
+                self.spread += [n, crps.sum(), base_crps.sum(), _WIDTH * sd.sum()]
             rows = np.stack([np.arange(self.scored + 1, self.scored + n + 1), y, mean, sd], axis=1)
             self.recent = np.concatenate([self.recent, rows])[-RECENT:]
         nlpd = row_losses(scores, "nlpd")
@@ -247,6 +265,9 @@ class Tally:
         elif self.scored:
             table["r2"] = self._explained()
             table["coverage_90"] = coverage_of(self.bins)
+            if self.spread[0]:
+                table["crps"] = float(self.spread[1] / self.spread[0])
+                table["width_90"] = float(self.spread[3] / self.spread[0])
             if self.unscaled.any():
                 table["coverage_90_unscaled"] = coverage_of(self.unscaled)
         return table
@@ -259,7 +280,8 @@ class Tally:
     def baseline(self) -> dict[str, float]:
         """The baseline's metrics by name: running class frequencies, or the running mean and spread."""
         word = "error" if self.kind.classed else "rmse"
-        return {"nlpd": self.latest("base_nlpd"), word: self.latest("base_loss")}
+        table = {"nlpd": self.latest("base_nlpd"), word: self.latest("base_loss")}
+        return table | ({"crps": float(self.spread[2] / self.spread[0])} if self.spread[0] else {})
 
     def snapshot(self) -> Tally:
         """A copy, to which later rows are not added."""
@@ -284,6 +306,7 @@ class Tally:
         part.scored = self.scored - before.scored
         with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
             part.sums = self.sums.sum(axis=0, keepdims=True) - before.sums.sum(axis=0)
+            part.spread = self.spread - before.spread
         part.bins = self.bins - before.bins
         part.unscaled, part.pits = self.unscaled - before.unscaled, self.pits - before.pits
         part.counts = self.counts.copy()
@@ -307,7 +330,8 @@ class Tally:
         """
         tally = Tally(task)
         for name in _STATE:
-            setattr(tally, name, np.array(arrays[name], float))
+            if name != "spread" or name in arrays:
+                setattr(tally, name, np.array(arrays[name], float))
         tally.by_class = ClassTable(len(tally.counts))
         for name in tally.by_class.arrays():
             setattr(tally.by_class, name, np.array(arrays[f"by_class_{name}"], float))
