@@ -228,12 +228,12 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "the anchor is kept by one of them": pair(
         FULL, WIDE, other=credo.extended_kalman(MODEL, dynamics=RETURNING)
     ),
-    "noise is built otherwise": pair(FULL, WIDE, other=credo.extended_kalman(LEARNED)),
+    "noise has another structure": pair(FULL, WIDE, other=credo.extended_kalman(LEARNED)),
     "the optimisers differ": pair(credo.adam(MODEL), WIDE, other=credo.sgd(MODEL)),
     "the axes before them have lengths (2,) in the belief and (3,)": pair(
         credo.RunLength(FULL, 0.1, 2), WIDE, other=credo.RunLength(FULL, 0.1, 1)
     ),
-    "the Bank is built in another way": pair(
+    "this Bank has another structure": pair(
         credo.Experts([FULL, credo.vd_ekf(MODEL)]), WIDE, other=credo.Experts([FULL])
     ),
     "log_weights has shape (2,) in the belief and (1,) in the wider one": pair(

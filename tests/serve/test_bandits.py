@@ -193,7 +193,7 @@ def test_what_cannot_be_is_refused_and_changes_no_bandit(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"arms": ["a", "b"]}, "arms must be left out where decisions bring theirs"),
+        ({"arms": ["a", "b"]}, "arms must be left out if decisions bring theirs"),
         ({"brought": 1}, "brought must be"),
         ({"features": 0}, "features must be at least 2"),
         ({"agent": "beta"}, "agent must not be beta"),

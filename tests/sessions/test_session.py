@@ -133,7 +133,7 @@ def test_what_is_no_row_is_refused() -> None:
         list(chunks_of(3))  # type: ignore[arg-type]  # the mistake under test
     with pytest.raises(DataError, match="got images"):
         Session.from_rows(Images(np.zeros((1, 2, 2)), np.zeros(1, int), np.ones(1)), "y")
-    with pytest.raises(DataError, match="encoded before"):
+    with pytest.raises(DataError, match="encoded already"):
         list(chunks_of(Block(np.zeros((1, 2)), np.zeros(1), np.ones(1), 1)))
 
 

@@ -76,8 +76,8 @@ def test_times_that_cannot_be_are_refused() -> None:
     timed.learn(rows[:12], times=TIMES[:12])
     plain.learn(rows[:12])
     for session, times, sentence in (
-        (timed, None, "times must be given always or never; the earlier rows had them."),
-        (plain, [1.0], "times must be given always or never; the earlier rows had none."),
+        (timed, None, "times must be given for all rows or for none; the earlier rows had them."),
+        (plain, [1.0], "times must be given for all rows or for none; the earlier rows had none."),
         (timed, [np.nan], "times must be finite; got nan."),
         (timed, [[1e9]], r"times must be one a row; got the shape \(1, 1\)."),
         (timed, [1e9, 2e9], "times must be as many as the rows, 1; got 2."),

@@ -183,7 +183,7 @@ def test_times_are_those_of_each_key() -> None:
         credo.CredoError, match=r"times must not go back for a key; got 3\.0 after 4\.0 at row 0"
     ):
         keyed.learn(["a"], xs[:1], ys[:1], times=[3.0])
-    with pytest.raises(credo.CredoError, match="times must be given always or never"):
+    with pytest.raises(credo.CredoError, match="times must be given for all rows or none"):
         keyed.learn(["a"], xs[:1], ys[:1])
     assert keyed.rows == 4
 

@@ -73,7 +73,10 @@ def bank(learners: Iterable[L]) -> L:
     kinds = [_kind(member) for member in members]
     odd = next((index for index, kind in enumerate(kinds) if kind != kinds[0]), None)
     if odd is not None:
-        raise CredoError(f"learners must differ in their numbers only; learner {odd} is built otherwise.")
+        raise CredoError(
+            "learners must have the same structure, and may differ only in numbers; "
+            f"learner {odd} has another structure."
+        )
 
     def stacked(*leaves: ArrayLike) -> Array:
         return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
@@ -129,7 +132,7 @@ def first_beliefs(learners: Any, size: int, params: PyTree, var: PyTree, others:
         odd = next((place for place, kind in zip(group, kinds, strict=True) if kind != kinds[0]), None)
         if odd is not None:
             raise CredoError(
-                "params must have the same shapes for learners that differ in their numbers only; those of "
+                "params must have the same shapes for learners of the same structure; those of "
                 f"learner {odd} differ from those of learner {group[0]}.",
                 field="params",
             )

@@ -172,7 +172,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         if self.mixing and isinstance(self.learners, Groups):
             odd = self.learners.places[1][0]
             raise CredoError(
-                f"mixing needs learners that differ in their numbers only; learner {odd} is built otherwise.",
+                f"mixing needs learners of the same structure; learner {odd} has another one.",
                 field="mixing",
             )
         require_interval("switching", self.switching, 0.0, 1.0)
@@ -267,7 +267,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         """
         learners = self.bank
         if isinstance(learners, Groups):
-            raise CredoError("one of unlike experts cannot be picked at random in a compiled program.")
+            raise CredoError(
+                "an expert cannot be drawn in a compiled program if the experts have different structures."
+            )
         which = jax.random.categorical(key, belief.log_weights)
         chosen: tuple[Learner[B], B] = jax.tree.map(lambda leaf: leaf[which], (learners, belief.beliefs))
         return chosen

@@ -161,7 +161,7 @@ class Mixture(Generic[B]):
         layouts = [_layout(part) for part in _kinds(beliefs)]
         if any(layout != layouts[0] for layout in layouts):
             raise CredoError(
-                f"beliefs over unlike parameters have no {name} together: look at `best` or at `beliefs`."
+                f"beliefs over different parameters have no common {name}: look at `best` or at `beliefs`."
             )
         answers: Array = in_order(each(lambda belief: _answer(belief, name), beliefs))
         return answers

@@ -114,6 +114,8 @@ class ChosenFunction:
         calls = [call(function) for function in self.functions]
         shapes = [jax.eval_shape(one, x).shape for one in calls]
         if len(set(shapes)) > 1:
-            raise CredoError(f"functions of unlike learners must have values of one shape; got {shapes}.")
+            raise CredoError(
+                f"functions of learners of different structures must have values of one shape; got {shapes}."
+            )
         value: Array = jax.lax.switch(self.which, calls, x)
         return value

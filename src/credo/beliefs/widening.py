@@ -68,7 +68,7 @@ def embed(belief: T, prior: T) -> T:
     kinds: list[object] = [kind, wider]
     if kinds[0] != kinds[1]:
         raise CredoError(
-            f"belief must be one of this learner; the {type(belief).__name__} is built in another way.",
+            f"belief must be one of this learner; this {type(belief).__name__} has another structure.",
             field="belief",
         )
     names = leaf_names(jax.tree.unflatten(kind, range(len(old))))

@@ -105,7 +105,9 @@ def problem_of(world: bandits.environments.AnyEnvironment, name: str) -> BanditP
     state = world.start(0)
     shapes = jax.eval_shape(lambda: world.context(state).x)
     if shapes is not None and not hasattr(shapes, "shape"):
-        raise CredoError(f"environment {name} has contexts that are no vectors.", field="environment")
+        raise CredoError(
+            f"environment must have vectors for contexts; those of {name} are not.", field="environment"
+        )
     inputs = None if shapes is None else math.prod(shapes.shape[-1:])
     pulled = np.asarray(
         jax.vmap(lambda key: world.pull_all(state, key))(jax.random.split(jax.random.key(0), 8))

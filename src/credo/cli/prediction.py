@@ -36,7 +36,7 @@ def predict_file(
     """
     if saved.is_dir():
         if not (saved / BELIEF).is_file():
-            raise DataError(f"{saved} has no {BELIEF}: it is no folder of a run that has ended.")
+            raise DataError(f"{saved} has no {BELIEF}: it must be the folder of a run that has ended.")
         saved = saved / BELIEF
     session = Session.load(saved, chunk)
     if session.rows_used == 0:

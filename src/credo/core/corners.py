@@ -106,8 +106,8 @@ def put_corners(name: str, old: PyTree, new: PyTree) -> PyTree:
     kinds: list[object] = [jax.tree.structure(old), jax.tree.structure(new)]
     if kinds[0] != kinds[1]:
         raise CredoError(
-            f"a belief can be widened only for a learner of its kind; {name} is built otherwise in the wider "
-            "belief."
+            f"a belief can be widened only for a learner of its kind; {name} has another structure in the "
+            "wider belief."
         )
     names = [f"{name}.{leaf}".rstrip(".") for leaf in leaf_names(new)]
     pairs = zip(names, jax.tree.leaves(old), jax.tree.leaves(new), strict=True)

@@ -99,7 +99,7 @@ def in_order(stack: T | Groups[T]) -> T:
     if odd is not None:
         first, other = stack.places[0][0], stack.places[odd][0]
         raise CredoError(
-            f"the answers of unlike things must have one shape; number {first} answers {shapes[0]} and "
+            f"the answers of all members must have one shape; number {first} answers {shapes[0]} and "
             f"number {other} answers {shapes[odd]}."
         )
     runs = _runs(stack.places)
@@ -152,6 +152,8 @@ def choose(stack: PyTree, index: Array, function: Callable[..., T], *values: Any
     shapes = [jax.eval_shape(one, jnp.asarray(0), *values) for one in branches]
     kinds = [jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), shape) for shape in shapes]
     if any(kind != kinds[0] for kind in kinds):
-        raise CredoError("draws from unlike learners differ in structure or shape: draw from one of them.")
+        raise CredoError(
+            "draws from these learners have different structures or shapes: draw from one of them."
+        )
     result: T = jax.lax.switch(jnp.asarray(group_of)[index], branches, jnp.asarray(within)[index], *values)
     return result

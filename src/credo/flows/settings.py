@@ -92,7 +92,7 @@ def read_settings(raw: Mapping[str, Any], folder: str | Path = ".") -> Settings:
                 f"{name} is no table of the settings; the tables are {', '.join(known)}.", field=name
             )
     if "tasks" not in raw:
-        raise CredoError("tasks must be described: the settings have no table of this name.", field="tasks")
+        raise CredoError("tasks must be a table of the settings; there is none.", field="tasks")
     home = Path(folder)
     tasks, plain_tasks = _read_tasks(dict(raw["tasks"]), home)
     operator = _read_operator(dict(raw.get("operator", {})), tasks)

@@ -21,7 +21,9 @@ def require_times(
         return None
     clock = np.asarray(times, np.float64)
     if timed is False:
-        raise CredoError("times must be given always or never; the earlier rows had none.", field="times")
+        raise CredoError(
+            "times must be given for all rows or for none; the earlier rows had none.", field="times"
+        )
     if clock.ndim != 1:
         raise CredoError(f"times must be one a row; got the shape {clock.shape}.", field="times")
     require_finite("times", clock)

@@ -37,7 +37,7 @@ def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
     if isinstance(rows, Chunk | Images):
         yield rows
     elif isinstance(rows, Block):
-        raise DataError("rows must be raw here; got a block that was encoded before.")
+        raise DataError("rows must be as they were read; got a block that is encoded already.")
     elif isinstance(rows, Mapping):
         yield _columns(rows)
     elif isinstance(rows, list | tuple):

@@ -85,7 +85,7 @@ class Topic:
             elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
                 raise DataError(
                     f"{self._name} has lost messages of partition {message.partition()} that were not read, "
-                    "as topics do that keep messages for a time; begin a new run."
+                    "because the topic keeps messages for a limited time; begin a new run."
                 )
             elif not error.retriable():
                 raise DataError(f"{self._name} cannot be read: {error.str()}.")

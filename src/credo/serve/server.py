@@ -63,7 +63,9 @@ def serve(
     try:
         socket = config.bind_socket()
     except SystemExit:
-        raise CredoError(f"port {port} of {host} cannot be had; give another one.", field="port") from None
+        raise CredoError(
+            f"port {port} of {host} is in use or not allowed; give another one.", field="port"
+        ) from None
     try:
         address, taken = socket.getsockname()[:2]
         say(f"credo serves {folder} at http://{address}:{taken}")

@@ -103,7 +103,7 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
     """A bandit, with the options of `credo bandit decide`.
 
     Arguments:
-        arms: the names of the arms; none where decisions bring theirs.
+        arms: the names of the arms; none if decisions bring theirs.
         inputs: the length of contexts that are lists of numbers; None for contexts by name, or none.
         features: the places for contexts by name; 0 for no contexts.
         agent, policy: what `credo bandit decide` calls so.
@@ -245,11 +245,11 @@ def _require_brought(spec: BanditSpec, most: int) -> None:
     require_integer("brought", most, 2, 10_000)
     require_integer("arm_features", spec.arm_features, 2, 10_000)
     if spec.arms:
-        raise CredoError("arms must be left out where decisions bring theirs (brought).", field="arms")
+        raise CredoError("arms must be left out if decisions bring theirs (brought).", field="arms")
     if spec.inputs is not None or spec.features < 2:
-        raise CredoError("features must be at least 2 where decisions bring arms: contexts come by name.")
+        raise CredoError("features must be at least 2 if decisions bring arms: contexts come by name.")
     if spec.agent == "beta":
-        raise CredoError("agent must not be beta where decisions bring arms, whose features it ignores.")
+        raise CredoError("agent must not be beta if decisions bring arms, whose features it ignores.")
 
 
 def _listed(names: Any) -> str:

@@ -62,7 +62,7 @@ class Tokens:
             raise Problem(401, f"Authorization must be Bearer and a token; it {what}.", field="Authorization")
         if scope not in allowed:
             raise Problem(
-                403, f"the token must have the scope {scope}, which it has not.", field="Authorization"
+                403, f"the token must have the scope {scope}, which it lacks.", field="Authorization"
             )
 
 
@@ -74,7 +74,7 @@ def require_loopback(host: str) -> None:
         loopback = False
     if not loopback:
         raise CredoError(
-            f"host must be 127.0.0.1, ::1 or localhost where there are no tokens; got {host!r}. Give a file "
+            f"host must be 127.0.0.1, ::1 or localhost if there are no tokens; got {host!r}. Give a file "
             "with `tokens`.",
             field="host",
         )

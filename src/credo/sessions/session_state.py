@@ -164,7 +164,9 @@ class SessionState(Runner):
         """The times of rows that can be learned; others are refused, before anything is."""
         given = rows.times if isinstance(rows, Block) else times
         if given is None and self.timed:
-            raise CredoError("times must be given always or never; the earlier rows had them.", field="times")
+            raise CredoError(
+                "times must be given for all rows or for none; the earlier rows had them.", field="times"
+            )
         return require_times(given, self.clock, self.timed)
 
     def _admits(self, width: int) -> bool:

@@ -77,7 +77,7 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
     if had and had != len(bank):
         raise FormatError(
             f"{path} has a bank of {had} members, and the bank of this version of credo has {len(bank)}: "
-            "learn its rows anew, or go on with the version that saved it."
+            "learn its rows again, or continue with the version that saved it."
         )
     return State(
         settings,

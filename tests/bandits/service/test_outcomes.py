@@ -174,7 +174,7 @@ def test_rewards_outside_the_range_are_refused_with_the_parts_before_them(tmp_pa
     with pytest.raises(credo.CredoError, match=r"reward must be from 0 to 1, .* got 2"):
         bandit.warm_start(log)
     for bad in ((1.0, 0.0), (0.0, math.inf), 3.0, (0.0, 1.0, 2.0)):
-        with pytest.raises(credo.CredoError, match=r"reward_range must be the least and a greater"):
+        with pytest.raises(credo.CredoError, match=r"reward_range must be two numbers"):
             coins(reward_range=bad)
     with pytest.raises(credo.CredoError, match="on_missing must be from 0 to 1"):
         coins(reward_range=(0.0, 1.0), on_missing=2.0)

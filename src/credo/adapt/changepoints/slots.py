@@ -69,7 +69,9 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         object.__setattr__(self, "hazard", as_hazard(self.hazard))
         require_conditional_prior(self.conditional_prior)
         if isinstance(self.conditional_prior, Subset) and not self.successors.apart:
-            raise CredoError("conditional_prior Subset() is for ChangeTimes, which tells subsets apart.")
+            raise CredoError(
+                "conditional_prior must not be Subset() here; only ChangeTimes keeps a belief a subset."
+            )
         require_interval("threshold", self.threshold, 0.0, 1.0)
 
     @property

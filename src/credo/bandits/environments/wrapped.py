@@ -42,7 +42,8 @@ class Surrounding(Environment[T], Generic[T, S]):
     def __post_init__(self) -> None:
         if not isinstance(self.environment, Environment):
             raise CredoError(
-                f"environment must be an Environment, such as load('wheel'); got {self.environment!r}.",
+                "environment must be an Environment, such as load_environment('wheel'); got "
+                f"{self.environment!r}.",
                 field="environment",
             )
         object.__setattr__(self, "arms", self.environment.arms)

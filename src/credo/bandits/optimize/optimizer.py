@@ -237,7 +237,7 @@ class Optimizer:
         """
         good = self._told.good
         if not good:
-            raise CredoError("no best point is known, because no value was told yet.")
+            raise CredoError("there is no best point before the first value: tell one first.")
         place = int(np.argmax([self.search.sign * value for _, _, value in good]))
         return good[place][0].copy(), good[place][2]
 
@@ -249,7 +249,7 @@ class Optimizer:
             CredoError: nothing was told yet.
         """
         if not self._told.good:
-            raise CredoError("no point can be recommended, because no value was told yet.")
+            raise CredoError("no point can be recommended before the first value: tell one first.")
         with self._precision():
             means = np.asarray(self._law([row for _, row, _ in self._told.good])[0])
         return self._told.good[int(np.argmax(self.search.sign * means))][0].copy()

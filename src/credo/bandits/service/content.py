@@ -107,7 +107,7 @@ def require_range(reward_range: object) -> RewardRange | None:
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise CredoError(
-            f"reward_range must be the least and a greater, the greatest reward; got {reward_range!r}.",
+            f"reward_range must be two numbers, the least reward and the greatest; got {reward_range!r}.",
             field="reward_range",
         )
     return low, high

@@ -330,8 +330,8 @@ class Keyed(Generic[B]):
         if clock is not None:
             require_finite("times", clock)
         if engine.timed is not None and engine.timed != (clock is not None):
-            there, here = ("had none", "has them") if clock is not None else ("had them", "has none")
-            raise CredoError(f"times must be given always or never; earlier rows {there}, this call {here}.")
+            was, now = ("had none", "have them") if clock is not None else ("had them", "have none")
+            raise CredoError(f"times must be given for all rows or none; earlier rows {was}, these {now}.")
         if not engine.begun:
             assert engine.of_inputs is not None
             engine.begin(engine.of_inputs(jax.tree.map(jnp.asarray, _part(trees["xs"], 0))))
