@@ -169,7 +169,8 @@ class Tally:
             if base_crps is not None:
                 with np.errstate(invalid="ignore", over="ignore"):  # of a learner that has diverged
                     crps = normal_crps(y, mean, sd)
-                self.spread += [n, crps.sum(), base_crps.sum(), _WIDTH * sd.sum()]
+                ours = np.stack([np.ones(n), crps, base_crps, _WIDTH * sd], axis=1)
+                np.add.at(self.spread[None], np.zeros(n, int), ours)  # row by row, however they are grouped
             rows = np.stack([np.arange(self.scored + 1, self.scored + n + 1), y, mean, sd], axis=1)
             self.recent = np.concatenate([self.recent, rows])[-RECENT:]
         nlpd = row_losses(scores, "nlpd")
