@@ -91,6 +91,11 @@ def forecast_outcome(
     def forecast(name: ForecastName | None, salt: int) -> Predictive:
         return learner.forecast(belief, x, method=name, key=salted(salt))
 
+    def quantiles_at(levels: ArrayLike) -> Array:
+        # of a forecast of their own, so that no other number is rounded otherwise where they are asked for
+        alone, prior, row, draw = isolate((learner, belief, x, salted(1)))
+        return isolate(alone.forecast(prior, row, method=method, key=draw).quantile(jnp.asarray(levels)))
+
     predictive = forecast(method, 1)
     probs = _optional(lambda: predictive.probs)
     rivals = {name: forecast(name, 2 + i) for i, name in enumerate(compare)}
@@ -110,7 +115,7 @@ def forecast_outcome(
         name: _optional(partial(_moments, rival)) for name, rival in rivals.items()
     }
     mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
-    quantiles = None if levels is None else predictive.quantile(jnp.asarray(levels))
+    quantiles = None if levels is None else quantiles_at(levels)
     compared = {name: one for name, one in moments.items() if one is not None}
     return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles, compared)
 
