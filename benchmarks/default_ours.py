@@ -34,8 +34,14 @@ class _Recorder(Tally):
         self.log_prob: list[np.ndarray] = []
         self.pit: list[np.ndarray] = []
 
-    def add(self, scores: RowScores, *baseline: Any) -> None:
-        super().add(scores, *baseline)
+    def add(
+        self,
+        scores: RowScores,
+        base_log_prob: np.ndarray,
+        base_loss: np.ndarray,
+        base_crps: np.ndarray | None = None,
+    ) -> None:
+        super().add(scores, base_log_prob, base_loss, base_crps)
         self.log_prob.append(np.asarray(scores.log_prob, float))
         if scores.pit is not None:
             self.pit.append(np.asarray(scores.pit, float))

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -44,8 +43,14 @@ class _Losses(Tally):
         super().__init__("regression")
         self.losses: list[np.ndarray] = []
 
-    def add(self, scores: Scores, *baseline: Any) -> None:
-        super().add(scores, *baseline)
+    def add(
+        self,
+        scores: Scores,
+        base_log_prob: np.ndarray,
+        base_loss: np.ndarray,
+        base_crps: np.ndarray | None = None,
+    ) -> None:
+        super().add(scores, base_log_prob, base_loss, base_crps)
         self.losses.append(-np.asarray(scores.log_prob, float))
 
 
