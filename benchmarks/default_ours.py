@@ -26,7 +26,7 @@ WARM = 300
 """The rows that a session learns before, so that everything is compiled."""
 
 
-class _Recorder(Tally):
+class Recorder(Tally):
     """A tally that keeps the log probability and the PIT of every row."""
 
     def __init__(self, tally: Tally) -> None:
@@ -59,7 +59,7 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None, timed: bool =
         timed: whether the first rows are learned again.
     """
     session = session_of(stream, options)
-    recorder = _Recorder(session.tally)
+    recorder = Recorder(session.tally)
     session.tally = recorder
     started = time.process_time()
     regression = stream.task == "regression"

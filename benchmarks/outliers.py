@@ -17,11 +17,10 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from default_ours import Recorder
 
 from credo import bandits
-from credo.metrics import Scores
 from credo.sessions import BudgetName, Session
-from credo.sessions.tally import Tally
 
 ROWS, INPUTS, BAD = 3000, 6, 900
 ROUNDS, ARMS = 3000, 5
@@ -36,33 +35,15 @@ def stream() -> Table:
     return x, mean + 0.32 * rng.normal(size=ROWS)
 
 
-class _Losses(Tally):
-    """A tally that keeps the log loss of every row."""
-
-    def __init__(self) -> None:
-        super().__init__("regression")
-        self.losses: list[np.ndarray] = []
-
-    def add(
-        self,
-        scores: Scores,
-        base_log_prob: np.ndarray,
-        base_loss: np.ndarray,
-        base_crps: np.ndarray | None = None,
-    ) -> None:
-        super().add(scores, base_log_prob, base_loss, base_crps)
-        self.losses.append(-np.asarray(scores.log_prob, float))
-
-
 def losses(table: Table, budget: BudgetName | None) -> np.ndarray:
     """The log loss of each row (N,), NaN for the first ten, which say what the units are."""
     x, y = table
     columns = {f"x{place}": column for place, column in enumerate(x.T)} | {"y": y}
     first = {name: column[:800] for name, column in columns.items()}
     session = Session.from_rows(first, "y", task="regression", budget=budget)
-    tally = session.tally = _Losses()
+    tally = session.tally = Recorder(session.tally)
     session.learn(columns)
-    own = np.concatenate(tally.losses)
+    own = -np.concatenate(tally.log_prob)
     return np.concatenate([np.full(ROWS - len(own), np.nan), own])
 
 

@@ -24,10 +24,10 @@ from credo.bandits.evaluation import (
 )
 from credo.bandits.logs import LogFormat, LogSource
 from credo.cli import bandit_log_report
+from credo.cli.command_words import model_of_service
 from credo.cli.output import require_writable_file
 from credo.cli.progress import Screen, note
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.extensions import extra
 from credo.core.files import json_bytes, write_atomically
 
 __all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
@@ -137,14 +137,12 @@ def read_log_with_notes(source: str, format: str | None) -> Log:
 
 def _lines_of(source: str) -> LogSource:
     """What is to be read: for a bandit of a service the lines of its journal."""
-    path = Path(source)
-    if source == "-" or path.exists() or not (path.parent / "journal.db").is_file():
+    place = model_of_service(source)
+    if place is None:
         return source
-    try:
-        from credo.serve.journal_log import log_lines
-    except ImportError as error:
-        raise CredoError(f"the journal of a service needs {error.name}: {extra('serve')}.") from None
-    return log_lines(path.parent, path.name)
+    from credo.serve.journal_log import log_lines
+
+    return log_lines(*place)
 
 
 def _range_of(text: str | None) -> tuple[float, float] | None:

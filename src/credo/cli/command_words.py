@@ -13,10 +13,14 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
-__all__ = ["STREAM", "flowing", "source_of", "starting"]
+from credo.core.errors import CredoError
+from credo.core.extensions import extra
+
+__all__ = ["STREAM", "flowing", "model_of_service", "source_of", "starting"]
 
 Command = TypeVar("Command", bound=Callable[..., int])
 
@@ -27,6 +31,20 @@ STREAM = "<->"
 def source_of(word: str) -> str:
     """The word as the user wrote it."""
     return "-" if word == STREAM else word
+
+
+def model_of_service(source: str) -> tuple[Path, str] | None:
+    """The folder of a service and its model, if FOLDER/MODEL is such a source; a CredoError if the packages
+    that read a journal are not installed.
+    """
+    path = Path(source)
+    if source == "-" or "://" in source or path.exists() or not (path.parent / "journal.db").is_file():
+        return None
+    try:
+        import credo.serve.journal_source  # noqa: F401
+    except ImportError as error:
+        raise CredoError(f"the journal of a service needs {error.name}: {extra('serve')}.") from None
+    return path.parent, path.name
 
 
 def flowing(command: Command) -> Command:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from credo.cli.command_words import flowing, source_of
+from credo.cli.command_words import flowing, model_of_service, source_of
 from credo.cli.flags import DATA, LearnerFlags, in_flags, whole_number
 from credo.core.errors import CredoError, require_choice
-from credo.core.extensions import extra
 
 if TYPE_CHECKING:
     from credo.scale import KeyedOptions, KeyedResult
@@ -191,14 +190,11 @@ def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resum
 
 def _rows(source: str, flags: KeyedFlags) -> tuple[str | TableSource, KeyedFlags]:
     """What is to be learned: of a model of a service the open table, whose target is known."""
-    path = Path(source)
-    if source == "-" or "://" in source or path.exists() or not (path.parent / "journal.db").is_file():
+    place = model_of_service(source)
+    if place is None:
         return source, flags
-    try:
-        from credo.serve.journal_source import journal_target, open_journal
-    except ImportError as error:
-        raise CredoError(f"the journal of a service needs {error.name}: {extra('serve')}.") from None
-    place = path.parent, path.name
+    from credo.serve.journal_source import journal_target, open_journal
+
     return open_journal(*place), dataclasses.replace(flags, target=flags.target or journal_target(*place))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from credo.bandits.logs.json_lines import place_id
 from credo.core.errors import DataError
 from credo.serve.building import JOURNAL
 from credo.serve.contents import Decide, Observe, Reward
@@ -53,7 +54,7 @@ def _said(event: Event, answer: Mapping[str, Any], arms: tuple[str, ...]) -> Ite
         seen = {"kind": "decision", **_asked(content)}
         left = list(arms if content.arms is None else content.arms)
         for number, place in enumerate(answer.get("places", [answer]), 1):
-            id = event.id if number == 1 else f"{event.id}#{number}"
+            id = place_id(event.id, number)
             pmf = dict.fromkeys(left, 0.0) | place["pmf"]
             yield {
                 **seen,
@@ -83,7 +84,7 @@ def _said(event: Event, answer: Mapping[str, Any], arms: tuple[str, ...]) -> Ite
         rows = zip(answer["statuses"], content.values, shares, strict=True)
         for number, (status, value, share) in enumerate(rows, 1):
             if status == "learned":
-                id = event.id if number == 1 else f"{event.id}#{number}"
+                id = place_id(event.id, number)
                 yield {"kind": "reward", **about, "id": id, "value": value / share}
 
 

@@ -15,6 +15,7 @@ from credo.bandits.evaluation.regression import arm_values
 from credo.bandits.evaluation.target_policies import Target, TargetPolicy, target_pmfs
 from credo.bandits.evaluation.weighed_rows import Terms, reach_beyond
 from credo.bandits.logs import Log
+from credo.bandits.logs.json_lines import MARK
 from credo.core.errors import CredoError, DataError, require_choice, require_interval
 from credo.core.inputs import require_numbers
 
@@ -146,7 +147,7 @@ def _slates(log: Log, places: Sequence[float] | None) -> _Slates:
         raise DataError("the log must have ids, by which the places of a slate are found.", field="ids")
     found: dict[str, dict[int, int]] = {}
     for row, id in enumerate(log.ids.tolist()):
-        base, _, place = id.partition("#")
+        base, _, place = id.partition(MARK)
         if place and not (place.isdecimal() and int(place) >= 2):
             raise DataError(
                 f"ids of the places of a slate must be like 'x', 'x#2'; row {row} has {id!r}.", field="ids"

@@ -17,7 +17,21 @@ import numpy as np
 from credo.bandits.logs.contexts import NO_PROPENSITY
 from credo.core.errors import DataError
 
-__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line", "parse_slots", "plain"]
+__all__ = [
+    "MARK",
+    "DecisionLine",
+    "RewardLine",
+    "json_line",
+    "parse_dsjson",
+    "parse_line",
+    "parse_slots",
+    "place_id",
+    "plain",
+]
+
+
+MARK = "#"
+"""What stands between the id of a slate and the number of a place, from 2."""
 
 
 class DecisionLine(NamedTuple):
@@ -215,7 +229,7 @@ def parse_slots(line: Mapping[str, Any], where: str) -> list[DecisionLine]:
         pmf = dict(zip((names[arm] for arm in order), map(float, p), strict=True))
         decisions.append(
             DecisionLine(
-                id=None if first is None else str(first) if number == 1 else f"{first}#{number}",
+                id=None if first is None else place_id(str(first), number),
                 arm=names[order[0]],
                 propensity=probability(p[0], where),
                 reward=_reward({"o": outcome.get("_o"), **outcome}),
@@ -228,6 +242,11 @@ def parse_slots(line: Mapping[str, Any], where: str) -> list[DecisionLine]:
             )
         )
     return decisions
+
+
+def place_id(id: str, number: int) -> str:
+    """The id of a place of a slate: that of the slate for the first one, and `id#2`, `id#3`, ... below."""
+    return id if number == 1 else f"{id}{MARK}{number}"
 
 
 def _situation(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from credo.bandits.logs.json_lines import MARK, place_id
 from credo.bandits.service.casting import Names, as_names
 from credo.bandits.service.decision import ArmDecision, RewardStatus
 from credo.bandits.service.outcomes import Outcomes
@@ -16,9 +17,6 @@ __all__ = ["Reading", "Slate", "Slates"]
 
 Reading: TypeAlias = Literal["all", "cascade"] | Sequence[float]
 """What a reader saw of a slate: all of it, all down to the first click, or each place with a probability."""
-
-_MARK = "#"
-"""What stands between the id of a slate and the number of a place, from 2."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ class Slates(Outcomes):
         Cost: S decisions.
         """
         require_integer("size", size, 1, self._engine.window.size)
-        if id is not None and _MARK in id:
-            raise CredoError(f"id of a slate must be without '{_MARK}'; got {id!r}.", field="id")
+        if id is not None and MARK in id:
+            raise CredoError(f"id of a slate must be without '{MARK}'; got {id!r}.", field="id")
         there = 0 if id is None else self._places(id)
         if there > size:
             raise CredoError(
@@ -111,7 +109,7 @@ class Slates(Outcomes):
                 field="size",
             )
         names = as_names(arms)
-        ids = [id, *(f"{id}{_MARK}{place}" for place in range(2, there + 1))]
+        ids = [] if id is None else [place_id(id, place) for place in range(1, there + 1)]
         above = [entry.arm for entry in map(self._engine.window.get, ids) if entry is not None]
         left = list(self.arms if names is None else dict.fromkeys(names))
         possible = there + sum(name not in self.forbidden and name not in above for name in left)
@@ -123,7 +121,7 @@ class Slates(Outcomes):
         found = [self._engine.decide(context, names, id)]
         for place in range(2, size + 1):
             left = [name for name in left if name != found[-1].arm]
-            own = f"{found[0].id}{_MARK}{place}"
+            own = place_id(found[0].id, place)
             before = self._engine.window.get(own)
             rest = {name: names[name] for name in left} if isinstance(names, Mapping) else tuple(left)
             found.append(
@@ -156,7 +154,7 @@ class Slates(Outcomes):
             DataError: as for `reward`.
         """
         numbers = list(values)
-        ids = [id, *(f"{id}{_MARK}{place}" for place in range(2, (self._places(id) or len(numbers)) + 1))]
+        ids = [place_id(id, place) for place in range(1, max(self._places(id) or len(numbers), 1) + 1)]
         if len(numbers) != len(ids):
             raise CredoError(
                 f"values must be as many as the places of the slate, {len(ids)}; got {len(numbers)}.",
@@ -179,7 +177,7 @@ class Slates(Outcomes):
     def _places(self, id: str) -> int:
         """How many places a slate has in the window; 0 if it is not there."""
         window, count = self._engine.window, 0
-        while window.get(f"{id}{_MARK}{count + 1}" if count else id) is not None:
+        while window.get(place_id(id, count + 1)) is not None:
             count += 1
         return count
 
