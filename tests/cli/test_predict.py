@@ -75,7 +75,7 @@ def test_columns_are_kept_beside_the_predictions_of_the_run_in_a_folder(
     for words, said in [
         (("o", "--keep", "cty"), "--keep must name columns of b.csv; got 'cty': did you mean 'city'?"),
         (("o", "--keep", "row"), "--keep must name columns that the predictions do not have; got 'row'"),
-        ((".",), ". has no belief.credo: it is no folder of a run that has ended."),
+        ((".",), ". has no belief.credo: it must be the folder of a run that has ended."),
     ]:
         outcome = credo("predict", words[0], "b.csv", *words[1:])
         assert outcome.status == 2 and said in " ".join(outcome.err.split())
