@@ -83,6 +83,10 @@ def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:
         "effects": [effect],
         "sentences": ["One."],
     }
-    members, effects = bank_report.parts(bank)  # type: ignore[arg-type]
+    (members,) = bank_report.parts(bank)  # type: ignore[arg-type]
     assert members.grid.heads[-1] == "failures" and members.grid.lines[0].numbers[-1] == "3"
-    assert "almost nothing" in effects.sentences[1] and effects.grid.lines[0].name == "a → cat"
+    assert "would say almost nothing" in members.sentences[1]
+    bank["linear_weight"] = 0.2
+    members, effects = bank_report.parts(bank)  # type: ignore[arg-type]
+    assert "Effects are mixed" in effects.sentences[1] and effects.grid.lines[0].name == "a → cat"
+    assert not any("almost nothing" in sentence for sentence in members.sentences)

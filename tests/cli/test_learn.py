@@ -285,3 +285,26 @@ def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> Non
     assert (
         outcome.status == 0 and "beats the running majority" in outcome.out and "held out" not in outcome.out
     )
+
+
+def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
+    table, test = numbers(tmp_path / "t.csv", 120), numbers(tmp_path / "u.csv", 60, seed=1)
+    columns = ("learn", table, "--target", "y", *LINEAR, "-q")
+    outcome = credo(*columns, "--test", test, "--out", "o")
+    assert outcome.status == 0 and "matters most on the 60 held-out rows" in " ".join(outcome.out.split())
+    found = json.loads((tmp_path / "o/metrics.json").read_text())["importance"]
+    rises = [one["nlpd"] for one in found["columns"].values()]
+    assert found["rows"] == 60 and rises == sorted(rises, reverse=True) and rises[0] > 0.5
+    assert {"nlpd", "nlpd_se", "rmse"} == set(next(iter(found["columns"].values())))
+    assert "Importance of the columns" in (tmp_path / "o/report.html").read_text()
+    assert (tmp_path / "o/plots/importance.png").is_file()
+    assert credo(*columns, "--test", test, "--no-importance", "--out", "p").status == 0
+    assert "importance" not in json.loads((tmp_path / "p/metrics.json").read_text())
+    latest = credo(*columns, "--importance", "--out", "q")
+    assert "on the 120 latest rows, after they were learned from" in " ".join(latest.out.split())
+    few = numbers(tmp_path / "few.csv", 15)
+    outcome = credo("learn", few, "--target", "y", *LINEAR, "--importance", "--out", "r")
+    notes = json.loads((tmp_path / "r/metrics.json").read_text())["notes"]
+    assert outcome.status == 0 and notes[-1].endswith("rows must be at least 20 that can be scored; got 15.")
+    refused = credo("learn", "digits", "--limit", 20, *LINEAR, "--importance")
+    assert refused.status == 2 and "--importance is for the columns of a table; got images." in refused.err

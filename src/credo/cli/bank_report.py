@@ -12,7 +12,7 @@ from credo.sessions import ChangeTally
 from credo.sessions.bank_summary import BankSummary, Effect
 from credo.sessions.bank_words import AnyMember, walk_of
 
-__all__ = ["draw", "draw_effects", "legend_entries", "meaning", "parts", "shown"]
+__all__ = ["draw", "draw_effects", "has_effects", "legend_entries", "meaning", "parts", "shown"]
 
 SMALL = 0.01
 """The weight from which on linear members have a part in the forecasts that is worth a look."""
@@ -44,8 +44,16 @@ def _trust(bank: BankSummary) -> str:
     weight, mean = bank["linear_weight"], bank["linear_mean_weight"]
     sentence = f"Linear members have {weight:.1%} of the weight now and had {mean:.1%} over all rows. "
     if weight < SMALL:
-        return sentence + "These effects say almost nothing about the forecasts, which are not linear."
+        return (
+            sentence + "The effects of single columns by them would say almost nothing about the forecasts; "
+            "the importance of the columns, from held-out rows or --importance, does."
+        )
     return sentence + "Effects are mixed over them by their weights."
+
+
+def has_effects(bank: BankSummary) -> bool:
+    """Whether effects by the linear members say something about the forecasts."""
+    return bool(bank["effects"]) and bank["linear_weight"] >= SMALL
 
 
 def parts(bank: BankSummary) -> list[Section]:
@@ -68,6 +76,7 @@ def parts(bank: BankSummary) -> list[Section]:
     factors = ", ".join(f"{factor}: {share:.0%}" for factor, share in bank["sharpness"].items())
     sentences = [
         *bank["sentences"],
+        *([_trust(bank)] if bank["effects"] and not has_effects(bank) else []),
         NAMES,
         f"Weights of the walks, over the latest {bank['walks_over_rows']:,} rows: {walks}. "
         f"Weights now of the scales of the computed variance: {scales}; "
@@ -75,7 +84,7 @@ def parts(bank: BankSummary) -> list[Section]:
         + f"of the chance that another member takes over before a row: {rates}.",
     ]
     sections = [Section("Members", sentences, Grid(heads, lines), "member")]
-    if bank["effects"]:
+    if has_effects(bank):
         effects = [
             Line(shown(effect), (f"{effect['mean']:+.3g}", f"{effect['sd']:.2g}"))
             for effect in bank["effects"]

@@ -287,6 +287,10 @@ class RunFlags:
             "spreadsheet reads them as formulas.",
         ),
     ] = False
+    importance: Annotated[
+        bool | None,
+        _run("Measure which columns matter; the default if there are held-out rows, or over the latest 400."),
+    ] = None
     checkpoint: Annotated[
         float,
         _run(

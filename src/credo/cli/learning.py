@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from credo.cli import forecasting, output, results
+from credo.cli import forecasting, importance, output, results
 from credo.cli.checkpoints import Checkpoints, go_on
 from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
@@ -24,6 +24,7 @@ from credo.core.errors import CredoError, DataError
 from credo.live.encoding import TableEncoding
 from credo.sessions import (
     ColumnOptions,
+    Images,
     RowSource,
     SeriesEncoding,
     Session,
@@ -33,6 +34,7 @@ from credo.sessions import (
     open_series,
 )
 from credo.sessions.run_summary import Results
+from credo.tables import Chunk
 from credo.tables.live import Pipe, open_pipe
 
 __all__ = ["learn_from"]
@@ -112,6 +114,7 @@ def _run(
         checkpoints = Checkpoints(request, session, place, record, forecasts)
         origins = forecasting.begin(request, session)
         source.rows = source.rows if origins is None else origins.cut(source.rows)
+        comparison = importance.Comparison(request, session, source)
         bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
         seconds = time.monotonic() - clock
         if interrupt.stopped and session.rows_read == read_before and not place.belief.is_file():
@@ -128,10 +131,14 @@ def _run(
         forecasts.finish()
     if request.run.save is not None:
         session.save(request.run.save)
-    test = None if interrupt.stopped else _score_held_out(request, session, source)
+    unseen = [] if interrupt.stopped else _held_out(request, session, source)
+    test = _score(request, session, unseen) if unseen else None
+    matters = None if interrupt.stopped else comparison.finish(unseen, sentences)
     run = seconds, session.rows_used - rows_before, interrupt.stopped, source.ordered, scored_before
     ahead = None if origins is None or interrupt.stopped else forecasting.finish(origins, place.files)
-    result = Results(request.source, session, tuple(sentences), bad, test, *run, ahead=ahead)
+    result = Results(
+        request.source, session, tuple(sentences), bad, test, *run, ahead=ahead, importance=matters
+    )
     hints = results.write(place.files, result, plots=not interrupt.stopped)
     place.commit()
     if interrupt.stopped:
@@ -253,14 +260,17 @@ def _nothing(name: str, bad: list[str]) -> str:
     return f"{name} has no row that can be learned from" + (f"; {bad[0]}." if bad else ".")
 
 
-def _score_held_out(request: Request, session: Session, source: RowSource) -> Tally | None:
-    chunks = source.test
-    if request.data.test is not None:
-        columns = ColumnOptions(strict=request.data.strict)
-        file = open_file(str(request.data.test), columns, encoding=session.encoding, chunk=request.run.chunk)
-        chunks = list(file.rows)
-    if not chunks:
-        return None
+def _held_out(request: Request, session: Session, source: RowSource) -> list[Chunk | Images]:
+    """The held-out rows."""
+    if request.data.test is None:
+        return list(source.test)
+    columns = ColumnOptions(strict=request.data.strict)
+    file = open_file(str(request.data.test), columns, encoding=session.encoding, chunk=request.run.chunk)
+    return list(file.rows)
+
+
+def _score(request: Request, session: Session, chunks: list[Chunk | Images]) -> Tally:
+    """The scores of held-out rows."""
     tally = Tally(session.settings.task, len(session.encoding.classes))
     for rows in chunks:
         block = session.encoding.encode(rows, learn=False)

@@ -20,6 +20,7 @@ from credo.cli import (
     forecast_plot,
     forecasting,
     html_report,
+    importance,
     score_plots,
 )
 from credo.cli.flags import in_flags
@@ -156,6 +157,8 @@ def show(results: Results) -> None:
     sentences = contents["changes"]["sentences"] if "changes" in contents else []
     for sentence in contents["bank"]["short"] if "bank" in contents else sentences:
         console.print(sentence)
+    if results.importance is not None:
+        console.print(importance.sentence(results.importance))
     if results.ahead is not None:
         _show_ahead(console, results)
 
@@ -225,9 +228,10 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     if not plots:
         return []
     pictures, hints = write_plots(folder, lambda: _draw(results, contents))
-    bank = bank_report.parts(contents["bank"]) if "bank" in contents else []
-    bank = [*([] if results.ahead is None else forecasting.sections(results.ahead)), *bank]
-    page = html_report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
+    sections = [] if results.ahead is None else forecasting.sections(results.ahead)
+    sections += [importance.section(contents["importance"])] if "importance" in contents else []
+    sections += bank_report.parts(contents["bank"]) if "bank" in contents else []
+    page = html_report.page(contents, _scores(contents), _classes(contents), pictures, hints, sections)
     write_atomically(folder / "report.html", page.encode())
     return hints
 
@@ -246,9 +250,11 @@ def _draw(results: Results, contents: Summary) -> dict[str, html_report.Picture]
     )
     if session.tally.scored and not session.regression:
         pictures["classes"] = class_plot.draw(session.tally, session.encoding.classes)
+    if "importance" in contents:
+        pictures["importance"] = importance.draw(contents["importance"])
     if "bank" in contents and session.changes is not None:
         pictures["weights"] = bank_report.draw(session.changes, session.members)
-        if contents["bank"]["effects"]:
+        if bank_report.has_effects(contents["bank"]):
             pictures["effects"] = bank_report.draw_effects(contents["bank"])
     elif session.changes is not None and session.changes.rows:
         pictures["drift"] = drift_plot.draw(session.changes)

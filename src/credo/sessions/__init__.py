@@ -29,6 +29,7 @@ from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.cutting import after_line
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.horizons import HorizonSummary
+from credo.sessions.importance import Importance, permutation_importance
 from credo.sessions.lagged import Lagged
 from credo.sessions.paths import PathForecast
 from credo.sessions.places import Progress
@@ -54,6 +55,7 @@ __all__ = [
     "ImageEncoding",
     "ImageMember",
     "Images",
+    "Importance",
     "Lagged",
     "Member",
     "MethodName",
@@ -81,5 +83,6 @@ __all__ = [
     "open_dataset",
     "open_file",
     "open_series",
+    "permutation_importance",
     "resolve",
 ]

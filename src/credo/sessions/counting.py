@@ -15,7 +15,7 @@ from credo.sessions.change_tally import ChangeTally
 from credo.sessions.tally import Tally
 from credo.tables import ScaledTarget
 
-__all__ = ["Counting", "Scored"]
+__all__ = ["Counting", "Scored", "add_scored"]
 
 MOST = 256
 """How many calls may wait: to count a row costs as much as to count many."""
@@ -61,11 +61,15 @@ class Counting:
         scored, self._scored = self._scored, []
         steps, self._steps = join(self._steps), []
         if scored:
-            joined = _joined(scored)
-            self.tally.add(*_beside_baseline(joined, self.tally), _baseline_crps(joined, self.tally))
+            add_scored(self.tally, _joined(scored))
         if self.changes is not None and steps is not None:
             self.changes.add(steps)
         return self
+
+
+def add_scored(tally: Tally, scored: Scored) -> None:
+    """Count rows beside the baseline before each of them."""
+    tally.add(*_beside_baseline(scored, tally), _baseline_crps(scored, tally))
 
 
 def _joined(scored: Sequence[Scored]) -> Scored:

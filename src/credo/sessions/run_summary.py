@@ -11,7 +11,7 @@ from credo.sessions.bank_summary import BankSummary, summarize_bank
 from credo.sessions.horizons import HorizonSummary
 from credo.sessions.paths import PathForecast
 
-__all__ = ["Ahead", "Results", "Summary", "number", "summarize_run", "verdict"]
+__all__ = ["Ahead", "ImportanceSummary", "Results", "Summary", "number", "summarize_run", "verdict"]
 
 DIVERGED = 5.0
 """A learner that loses so many nats a row against the baseline has diverged. A row costs at most some 20."""
@@ -72,8 +72,17 @@ class Ahead(NamedTuple):
     forecast: PathForecast
 
 
+class ImportanceSummary(TypedDict):
+    """By how much the NLPD of some rows rises if a column is shuffled, its standard error, and by how much
+    the error or RMSE does, by column; `of` says which rows."""
+
+    rows: int
+    of: str
+    columns: dict[str, dict[str, float]]
+
+
 class Summary(TypedDict):
-    """The contents of metrics.json. The last seven are present where they apply."""
+    """The contents of metrics.json. The last eight are present where they apply."""
 
     format: int
     source: str
@@ -97,6 +106,7 @@ class Summary(TypedDict):
     bank: NotRequired[BankSummary]
     test: NotRequired[Scored]
     horizons: NotRequired[HorizonSummary]
+    importance: NotRequired[ImportanceSummary]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +127,7 @@ class Results:
     ordered: bool
     before: Tally | None = None
     ahead: Ahead | None = None
+    importance: ImportanceSummary | None = None
 
     @property
     def this_run(self) -> Tally | None:
@@ -183,6 +194,8 @@ def summarize_run(results: Results) -> Summary:
         contents["test"] = _scored(session, results.test)
     if results.ahead is not None:
         contents["horizons"] = results.ahead.scores
+    if results.importance is not None:
+        contents["importance"] = results.importance
     return contents
 
 

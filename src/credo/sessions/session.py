@@ -22,12 +22,12 @@ from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.packed import PackedBelief
 from credo.live.passes import EncodedRows
 from credo.live.runner import Part
-from credo.live.targets import SCALER, WARMUP, beside_baseline, own_log_prob, standardise
+from credo.live.targets import SCALER, WARMUP, own_log_prob, standardise
 from credo.metrics import Scores, row_losses
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
-from credo.sessions.counting import Scored
+from credo.sessions.counting import Scored, add_scored
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
 from credo.sessions.session_state import SessionState
 from credo.sessions.tally import Tally
@@ -347,4 +347,4 @@ class Session(SessionState):
                 continue
             scaling = SCALER.encode(self.scaler, y, learn=False)[1]
             scores = judged(x, y, standardise(y, scaling) if kind.standardised else y.astype(np.float32))
-            tally.add(*beside_baseline(scores, scaling, np.full(len(y), self.scaler.count[0]), kind))
+            add_scored(tally, Scored(scores, scaling, np.full(len(y), self.scaler.count[0])))

@@ -233,6 +233,10 @@ class Tally:
         mean = upto / np.maximum(span, 1.0)
         return rows, np.sqrt(np.maximum(mean, 0.0)) if self._squared(name) else mean
 
+    def block_sums(self, name: ColumnName) -> np.ndarray:
+        """The sums of a column over each block of `size` rows (blocks,); of squared errors not the root."""
+        return self.sums[:, _COLUMNS.index(name)]
+
     def latest(self, name: ColumnName) -> float:
         """The mean of a column over all rows (for squared errors its root); NaN before any row."""
         if not self.scored:
