@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credo.cli.html_report import Grid, Line, Picture, Section
-from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
+from credo.plots import COMPACT_PALETTE, Times, compact_figure, count_rows, shortened
 from credo.sessions import ChangeTally
 from credo.sessions.bank_summary import BankSummary, Effect
 from credo.sessions.bank_words import AnyMember, walk_of
@@ -103,7 +103,7 @@ NAMED, OFTEN, ONCE = 8, 0.015, 0.3
 LONGEST, MARKED = 30, 50
 
 
-def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
+def draw(changes: ChangeTally, members: Sequence[AnyMember], times: Times = None) -> Picture:
     """The weight of each member after each row, one above the other."""
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
@@ -127,7 +127,7 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
         for row in changes.alarms[:MARKED, 0]:
             axes.axvline(row, color="black", linewidth=0.8, alpha=0.6)
         axes.grid(False)
-        count_rows(axes)
+        count_rows(axes, times)
         drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
     darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
     lines = "; lines are reported changes" if changes.reported else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credo.cli.html_report import Picture
-from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, thousands
+from credo.plots import COMPACT_PALETTE, Times, compact_figure, count_rows, legend_above, thousands
 from credo.sessions import ChangeTally
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ MARKED, LEAST = 60, 1e-3
 """The most reported changes that are marked by a line, and the least probability that is drawn."""
 
 
-def draw(changes: ChangeTally) -> Picture:
+def draw(changes: ChangeTally, times: Times = None) -> Picture:
     """The plot that suits the drift."""
-    return _experts(changes) if changes.kind == "mixture" else _run_lengths(changes)
+    return (_experts if changes.kind == "mixture" else _run_lengths)(changes, times)
 
 
 def _edges(changes: ChangeTally) -> np.ndarray:
@@ -33,7 +33,7 @@ def _edges(changes: ChangeTally) -> np.ndarray:
     return np.asarray(rows + 0.5)
 
 
-def _run_lengths(changes: ChangeTally) -> Picture:
+def _run_lengths(changes: ChangeTally, times: Times) -> Picture:
     from matplotlib.colors import LogNorm
 
     soft, edges = changes.kind == "soft-reset", _edges(changes)
@@ -59,7 +59,7 @@ def _run_lengths(changes: ChangeTally) -> Picture:
         below.set_ylabel("P(change)")
         below.set_xlabel("rows")
         below.set_xlim(edges[0], edges[-1])
-        count_rows(below)
+        count_rows(below, times)
         _mark(axes, below, changes.alarms[:, 0], "full reset" if soft else "change reported")
     if soft:
         return Picture(
@@ -99,7 +99,7 @@ def _blocks(changes: ChangeTally, how: str) -> str:
     return "." if changes.size == 1 else f" ({how} of {changes.size:,} rows)."
 
 
-def _experts(changes: ChangeTally) -> Picture:
+def _experts(changes: ChangeTally, times: Times) -> Picture:
     share, edges = changes.grid / np.maximum(changes.counts, 1)[:, None], _edges(changes)
     upto = np.cumsum(share, axis=1)
     with compact_figure() as drawing:
@@ -112,7 +112,7 @@ def _experts(changes: ChangeTally) -> Picture:
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rows")
         axes.set_ylabel("weight of each expert")
-        count_rows(axes)
+        count_rows(axes, times)
         legend_above(axes, 3)
     return Picture(
         drawing.png,

@@ -253,9 +253,9 @@ def _draw(results: Results, contents: Summary) -> dict[str, html_report.Picture]
     if "importance" in contents:
         pictures["importance"] = importance.draw(contents["importance"])
     if "bank" in contents and session.changes is not None:
-        pictures["weights"] = bank_report.draw(session.changes, session.members)
+        pictures["weights"] = bank_report.draw(session.changes, session.members, session.tally.timeline())
         if bank_report.has_effects(contents["bank"]):
             pictures["effects"] = bank_report.draw_effects(contents["bank"])
     elif session.changes is not None and session.changes.rows:
-        pictures["drift"] = drift_plot.draw(session.changes)
+        pictures["drift"] = drift_plot.draw(session.changes, session.tally.timeline())
     return pictures

@@ -12,6 +12,7 @@ from credo.cli.forecast_file import QUANTILES, ForecastFile
 from credo.cli.interrupt import Interruptible
 from credo.cli.progress import Watch, note
 from credo.cli.request import Request
+from credo.cli.time_marks import TimeMarks
 from credo.core.errors import DataError
 from credo.live.intake import segments
 from credo.recipes.defaults import SCHEMA_ROWS
@@ -36,7 +37,7 @@ def stream(
 ) -> list[str]:
     """Learn from all rows, and return sentences about the bad ones."""
     bad: list[str] = []
-    bad_rows, rows_read = 0, 0
+    bad_rows, rows_read, times = 0, 0, TimeMarks(session)
     session.progress.interrupted = True
     with Watch(source.total, request.run.quiet, source.share) as watch:
         if interrupt.pipe is not None:
@@ -61,6 +62,8 @@ def stream(
                         some, steps = session.forecast_then_learn(block, QUANTILES)
                         record.add(block.lines, steps)
                         chunk += some
+                    if block.labelled:
+                        times.note(rows, block)
                 session.progress.line = max(session.progress.line, last_line(rows))
                 checkpoints.add(chunk)
                 interrupt.busy = False

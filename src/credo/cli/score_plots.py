@@ -89,7 +89,7 @@ def _curves(
         _limits(axes, curves, rows, bottom=0.0 if ours == "loss" else None)
         axes.set_xlabel("rows")
         axes.set_ylabel(label)
-        count_rows(axes)
+        count_rows(axes, tally.timeline())
         legend_above(axes, 4 if last is None else 2)
     return drawing.png
 
@@ -219,7 +219,7 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
         axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
         axes.set_ylabel(target)
         axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
-        count_rows(axes)
+        count_rows(axes, tally.timeline() if ordered else None)
         legend_above(axes, 4)
     return drawing.png
 
@@ -231,7 +231,7 @@ def _trace(tally: Tally, uncertain: bool) -> bytes:
         axes.plot(rows, norm, color=BLUE)
         axes.set_xlabel("rows")
         axes.set_ylabel("norm of the mean weights", color=BLUE)
-        count_rows(axes)
+        count_rows(axes, tally.timeline())
         if uncertain:
             other = axes.twinx()
             other.spines["right"].set_visible(True)

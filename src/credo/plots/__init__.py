@@ -6,6 +6,7 @@ Nothing here imports matplotlib until a figure is drawn; it is in the extra `plo
 from credo.plots.compact import (
     COMPACT_PALETTE,
     CompactFigure,
+    Times,
     compact_figure,
     count_rows,
     legend_above,
@@ -19,6 +20,7 @@ __all__ = [
     "MISSING",
     "PALETTE",
     "CompactFigure",
+    "Times",
     "available",
     "compact_figure",
     "count_rows",

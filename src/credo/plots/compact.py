@@ -5,11 +5,14 @@ Nothing here imports matplotlib until a figure is drawn; it is in the extra `plo
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from credo.plots.figures import PALETTE
 
@@ -21,12 +24,16 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPACT_PALETTE",
     "CompactFigure",
+    "Times",
     "compact_figure",
     "count_rows",
     "legend_above",
     "shortened",
     "thousands",
 ]
+
+Times: TypeAlias = tuple[np.ndarray, np.ndarray] | None
+"""The numbers of some rows (n,), and when they were observed (n,), in seconds since 1970 that do not fall."""
 
 COMPACT_PALETTE = {**PALETTE, "grey": "#666666"}
 """The colours of `PALETTE`, with a darker grey for thinner lines."""
@@ -124,11 +131,13 @@ def legend_above(axes: Axes, columns: int) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.3, fontsize=9)
 
 
-def count_rows(axes: Axes) -> None:
-    """Label the horizontal axis by whole numbers of rows, with commas between the thousands.
+def count_rows(axes: Axes, times: Times = None) -> None:
+    """Label the horizontal axis by whole numbers of rows, with commas between the thousands; or by times, and
+    the rows below them.
 
     Arguments:
-        axes: the panel.
+        axes: the panel, with its limits.
+        times: see `Times`. If there are none, or the panel spans no time, it is labelled by rows.
 
     Example:
         >>> with compact_figure() as drawing:
@@ -139,8 +148,28 @@ def count_rows(axes: Axes) -> None:
     """
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(thousands())
+    if times is None or not _label_times(axes, *times):
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(thousands())
+
+
+def _label_times(axes: Axes, rows: np.ndarray, seconds: np.ndarray) -> bool:
+    """Label the axis of rows at times that are easy to read; whether that was possible."""
+    dates: Any = importlib.import_module("matplotlib.dates")  # which has no types
+    low, high = (float(np.interp(edge, rows, seconds)) for edge in sorted(axes.get_xlim()))
+    if not high > low:
+        return False
+    days = dates.date2num(np.array([low, high]).astype("datetime64[s]"))
+    locator = dates.AutoDateLocator(minticks=4, maxticks=8)
+    places = np.asarray(locator.tick_values(*dates.num2date(days)))
+    places = places[(places >= days[0]) & (places <= days[1])]
+    formatter = dates.ConciseDateFormatter(locator)
+    labels = formatter.format_ticks(places)
+    at: list[float] = np.interp(places, dates.date2num(seconds.astype("datetime64[s]")), rows).tolist()
+    axes.set_xticks(at, [f"{label}\n{row:,.0f}" for label, row in zip(labels, at, strict=True)])
+    year = formatter.get_offset()
+    axes.set_xlabel(f"time{f' ({year})' if year else ''}, and rows")
+    return True
 
 
 def shortened(name: str, length: int) -> str:

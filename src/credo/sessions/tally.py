@@ -27,6 +27,7 @@ from credo.metrics import (
     row_losses,
 )
 from credo.recipes.settings import TaskName
+from credo.sessions.marks import Marks
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["ColumnName", "Tally"]
@@ -38,9 +39,6 @@ BLOCKS = 1000
 
 _WIDTH = 2 * float(ndtri(0.95))
 
-LEAST_STEP = 32
-"""The least rows between two notes of how the weights settle."""
-
 ColumnName: TypeAlias = Literal[
     "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
 ]
@@ -49,10 +47,12 @@ ColumnName: TypeAlias = Literal[
 plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
-_STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits", "spread")
+_STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits")
+_LATER = ("spread", "times")
+"""Arrays that files of before version 0.2 do not have."""
 
 
-class Tally:
+class Tally(Marks):
     """Scores of a stream so far.
 
     Arguments:
@@ -71,7 +71,6 @@ class Tally:
             files of before version 0.2, and then counts the rows from there on.
         last: the latest target (1,).
         recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
-        trace: how the weights settle (n, 3): rows, the norm of their mean, and their mean posterior sd.
         unscaled: as `bins`, of the forecasts of a bank before they are scaled; no rows for other learners.
         pits: rows counted in bins of P(Y <= y): ours, and those before they are scaled (regression), whose
             mean and standard deviation are taken for those of a normal (2, 20).
@@ -88,6 +87,7 @@ class Tally:
     """
 
     def __init__(self, task: TaskName, classes: int = 0) -> None:
+        super().__init__()
         self.task: TaskName = task
         self.kind = TARGET_KINDS[task]
         self.scored = 0
@@ -98,7 +98,6 @@ class Tally:
         self.by_class = ClassTable(classes)
         self.last = np.full(1, np.nan)
         self.recent = np.zeros((0, 4))
-        self.trace = np.zeros((0, 3))
         self.unscaled = np.zeros_like(self.bins)
         self.pits = np.zeros((2, LEVELS))
         self.spread = np.zeros(4)
@@ -178,27 +177,6 @@ class Tally:
         columns = (np.ones(n), nlpd, loss, other, extra, -base_log_prob, base_loss, last_loss)
         self._append(np.stack(columns, axis=1).astype(float))
         self.last = y[-1:]
-
-    def mark(self, rows: int, norm: float, sd: float) -> None:
-        """Note how the weights settle.
-
-        Arguments:
-            rows: how many rows were learned from.
-            norm: the norm of the mean parameters.
-            sd: the mean posterior standard deviation.
-        """
-        self.trace = np.concatenate([self.trace, [[rows, norm, sd]]])
-
-    @staticmethod
-    def next_mark(rows: int) -> int:
-        """After how many rows `mark` is due next: 16 to 32 times while their number doubles, however they are
-        grouped into calls.
-
-        Arguments:
-            rows: how many rows were learned from.
-        """
-        step = max(LEAST_STEP, (1 << rows.bit_length()) // 32)
-        return (rows // step + 1) * step
 
     def _append(self, rows: np.ndarray) -> None:
         block = (self.scored + np.arange(len(rows))) // self.size
@@ -321,7 +299,7 @@ class Tally:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        state = {name: getattr(self, name) for name in _STATE}
+        state = {name: getattr(self, name) for name in (*_STATE, *_LATER)}
         state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
@@ -334,8 +312,8 @@ class Tally:
             arrays: the saved arrays by name.
         """
         tally = Tally(task)
-        for name in _STATE:
-            if name != "spread" or name in arrays:
+        for name in (*_STATE, *_LATER):
+            if name in arrays or name not in _LATER:
                 setattr(tally, name, np.array(arrays[name], float))
         tally.by_class = ClassTable(len(tally.counts))
         for name in tally.by_class.arrays():
