@@ -68,7 +68,8 @@ KINDS = [saved_session, saved_regressor, saved_river, saved_bandit, saved_operat
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    path = archive.write(tmp_path / "x", "example", {"format": 1, "a": [1, {"b": '[[["{'}]}, ARRAYS)
+    path = tmp_path / "x"
+    archive.write(path, "example", {"format": 1, "a": [1, {"b": '[[["{'}]}, ARRAYS)
     header, arrays = archive.read(path, "example", 1, "example")
     assert header == {"format": 1, "a": [1, {"b": '[[["{'}]}
     assert {name: array.tolist() for name, array in arrays.items()} == {"b": [0, 1, 2], "a/0": [[], []]}

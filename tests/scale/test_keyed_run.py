@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.scale.shelf import Shelf
 from tests.streams.setups import bitwise
 
 import credo
 from credo.cli.main import main
 from credo.core.crews import Crew
+from credo.core.places import Address
 from credo.core.processes import Process
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.generations import Generation
@@ -149,9 +151,11 @@ def test_a_driver_that_ends_anywhere_goes_on_exactly(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("where", ["folder", "store"])
 def test_a_worker_that_is_killed_begins_again_exactly(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place = Address(Shelf(), str(tmp_path / "run")) if where == "store" else tmp_path / "run"
     apply, calls = Workers.apply, 0
 
     def killing(self: Workers, parts: Any) -> None:
@@ -165,7 +169,7 @@ def test_a_worker_that_is_killed_begins_again_exactly(
 
     monkeypatch.setattr(Workers, "apply", killing)
     options = KeyedOptions(**{**vars(OPTIONS), "shards": 3, "workers": 2})
-    learn_keyed(write(tmp_path / "t.csv", lines()), tmp_path / "run", options)
+    learn_keyed(write(tmp_path / "t.csv", lines()), place, options)
     assert calls == 6
     same(tmp_path / "run", whole, shards=3)
 

@@ -52,7 +52,8 @@ def forge(path: Path, change: Change) -> Path:
     """Change a saved file, and sign it again."""
     header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     change(header, tensors)
-    return archive.write(path, "credo", header, tensors)
+    archive.write(path, "credo", header, tensors)
+    return path
 
 
 def put(name: str, value: Any) -> Change:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -91,7 +90,7 @@ class KeyedFlags:
         Parameter(
             group=_KEYED,
             help="The address of a cluster of Ray whose actors are the workers, such as 10.0.0.1:6379, or "
-            "local. The machines share the folder of the run.",
+            "local. All machines must see the place of the run.",
         ),
     ] = None
     evict: Annotated[
@@ -134,7 +133,7 @@ def keyed(
     source: Annotated[str, Parameter(group=DATA)],
     /,
     *,
-    out: Path,
+    out: str,
     flags: KeyedFlags = _NO_FLAGS,
     learner: LearnerFlags = _NO_LEARNER_FLAGS,
     resume: Annotated[bool, Parameter(negative="")] = False,
@@ -155,7 +154,7 @@ def keyed(
     source
         A file, a folder, an address, a topic or a model of a service, or - for standard input.
     out
-        The folder of the run.
+        The folder of the run, or an address such as s3://bucket/runs.
     resume
         Go on with the run in OUT.
     quiet
@@ -164,7 +163,7 @@ def keyed(
     return _run(source_of(source), out, flags, learner, resume, quiet)
 
 
-def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool, quiet: bool) -> int:
+def _run(source: str, out: str, flags: KeyedFlags, learner: LearnerFlags, resume: bool, quiet: bool) -> int:
     """Learn a file, and show what was found."""
     import jax
 
@@ -181,7 +180,7 @@ def _run(source: str, out: Path, flags: KeyedFlags, learner: LearnerFlags, resum
     try:
         result = learn_keyed(rows, out, options, resume=resume, follow=flags.follow, say=say)
     except KeyboardInterrupt:
-        words = shlex.join(["credo", "keyed", source, "--out", str(out), "--resume"])
+        words = shlex.join(["credo", "keyed", source, "--out", out, "--resume"])
         note(f"credo: interrupted; what was saved is whole; go on with: {words}")
         return 130
     _show(result, quiet)
@@ -198,8 +197,9 @@ def _rows(source: str, flags: KeyedFlags) -> tuple[str | TableSource, KeyedFlags
     return open_journal(*place), dataclasses.replace(flags, target=flags.target or journal_target(*place))
 
 
-def _options(out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:
+def _options(out: str, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:
     """What the flags say; of a run that goes on, what they do not say is as it was."""
+    from credo.core.places import place_of
     from credo.scale import KeyedOptions
     from credo.scale.options import FIXED
     from credo.sessions import ColumnOptions, Options
@@ -209,7 +209,7 @@ def _options(out: Path, flags: KeyedFlags, learner: LearnerFlags, resume: bool) 
     free: dict[str, Any] = {name: getattr(flags, name) for name in ("workers", "ray", "evict", "checkpoint")}
     fixed = {name: one for name in FIXED if (one := getattr(flags, name)) is not None}
     if resume:
-        before = KeyedOptions.of(out)
+        before = KeyedOptions.of(place_of(out, "out"))
         for name in ("task", "classes", "drop", "categorical"):
             if getattr(flags, name) is not None:
                 raise CredoError(f"--{name} cannot be changed with --resume; leave it out.")

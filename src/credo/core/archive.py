@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,8 +23,9 @@ from safetensors.numpy import save as to_bytes
 
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.files import write_atomically
+from credo.core.places import Address, Place, Where, fetched
 
-__all__ = ["Archive", "Arrays", "join", "leaves_of", "read", "refill", "refusing", "split", "write"]
+__all__ = ["Archive", "Arrays", "join", "leaves_of", "pack", "read", "refill", "refusing", "split", "write"]
 
 DEEPEST = 200
 """How deep lists and objects of the JSON data may be nested."""
@@ -47,32 +47,41 @@ class Archive(NamedTuple):
     arrays: Arrays
 
 
-def write(
-    path: str | os.PathLike[str], mark: str, header: Mapping[str, object], arrays: Mapping[str, np.ndarray]
-) -> Path:
-    """Write a file completely or not at all, or raise a `DataError`.
+def write(path: Where, mark: str, header: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a file completely or not at all, or raise a `DataError`. Its bytes are those of `pack`."""
+    write_atomically(_place(path), pack(mark, header, arrays))
+
+
+def pack(mark: str, header: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The bytes of a file.
 
     `mark` is the word that says what program the file is for, and `header` the JSON data, with the number of
     its format as "format".
     """
     named = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     signed = {**header, "sha256": _digest(header, named)}
-    write_atomically(Path(path), to_bytes(named, metadata={mark: json.dumps(signed)}))
-    return Path(path)
+    return to_bytes(named, metadata={mark: json.dumps(signed)})
 
 
-def read(path: str | os.PathLike[str], mark: str, newest: int, what: str) -> Archive:
+def _place(path: Where) -> Place:
+    return path if isinstance(path, Address) else Path(path)
+
+
+def read(path: Where, mark: str, newest: int, what: str) -> Archive:
     """Read a file that `write` wrote, of a format up to `newest`; `what` it should hold is for errors.
 
     A `DataError` says that it is missing or may not be read; a `FormatError` that it is none of these, is
     damaged or cut short, or has a newer format.
     """
-    if not Path(path).is_file():
+    place = _place(path)
+    if not place.is_file():
         raise DataError(f"no {what} at {path}.")
     try:
-        with safe_open(str(path), framework="numpy") as file:
+        with fetched(place) as local, safe_open(str(local), framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except DataError:
+        raise
     except PermissionError:
         raise DataError(f"cannot read {path}: permission denied.") from None
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
@@ -91,7 +100,7 @@ def read(path: str | os.PathLike[str], mark: str, newest: int, what: str) -> Arc
     return Archive(header, arrays)
 
 
-def _header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
+def _header(path: Where, text: str) -> dict[str, Any]:
     if _depth(text) > DEEPEST:
         raise FormatError(f"{path} is damaged: its header is nested more than {DEEPEST} deep.")
     try:
@@ -119,7 +128,7 @@ def _digest(header: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> s
 
 
 @contextlib.contextmanager
-def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def refusing(path: Where, what: str) -> Iterator[None]:
     """Whatever fails while the contents of a file are put together is a `FormatError` that names the file.
 
     `what` it should hold is for errors: "session".

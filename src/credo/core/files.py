@@ -10,35 +10,46 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.places import Address, Place, create
 
-__all__ = ["json_bytes", "move", "replacing", "versions", "write_atomically"]
+__all__ = ["claim", "json_bytes", "move", "replacing", "versions", "write_atomically"]
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Place, data: bytes) -> None:
     """Write a file completely or not at all, as `replacing` does, or raise a `DataError`."""
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device, such as /dev/stdout
+    if isinstance(path, Path) and path.exists() and not path.is_file() and not path.is_dir():
         with _refusing(path):
-            path.write_bytes(data)
+            path.write_bytes(data)  # of a pipe or a device, such as /dev/stdout
         return
     with replacing(path) as file:
         file.write_bytes(data)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Place) -> Iterator[Path]:
     """A new empty file beside a path, which takes its place at the end of the context, or is removed.
+
+    For an address it is a file of this machine, which is put there at the end of the context.
 
     Folders are made if need be. The file has the rights that the umask leaves, and none that the file in its
     place had not. If the path is a symbolic link, its target is written. A `DataError` says why not.
     """
     with _refusing(path):
+        if isinstance(path, Address):
+            with tempfile.TemporaryDirectory(prefix="credo-") as folder:
+                file = Path(folder) / path.name
+                file.touch()
+                yield file
+                path.put(file)
+            return
         target = Path(os.path.realpath(path))
         if target.is_symlink():
             raise DataError(f"cannot write {path}: its symbolic link leads nowhere.")
@@ -82,8 +93,24 @@ def _put(path: Path, target: Path) -> None:
         os.close(folder)
 
 
+def claim(folder: Place, name: Callable[[int], str], number: int) -> int:
+    """Create the first file, by its number from `number` on, that nobody else has created; its number.
+
+    The folder is made if need be. A `DataError` says why it cannot be done.
+    """
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                create(folder / name(number))
+            except FileExistsError:
+                number += 1
+            else:
+                return number
+
+
 @contextlib.contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def _refusing(path: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:

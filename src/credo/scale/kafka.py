@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from credo.core.errors import CredoError, DataError
+from credo.core.places import Place
 from credo.scale.feed import Feed
 from credo.scale.readings import Part, Readings
 from credo.scale.topics import PATIENCE, WAIT, Topic
@@ -77,8 +78,10 @@ class KafkaSource:
             line += len(messages)
         return tuple(chunks)
 
-    def after(self, feed: Feed, folder: Path) -> Iterator[Chunk | None]:
+    def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The messages after those that a feed has read."""
+        if not isinstance(folder, Path):
+            raise CredoError(f"folder must be one of this machine for a topic of Kafka; got {folder}.")
         readings, self._begun = Readings(folder, feed.line), True
         if feed.line and not readings.ends:
             raise DataError(f"{folder} was not begun with a topic; got {self.name}.")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from credo.core import archive
 from credo.core.errors import FormatError
+from credo.core.places import Place
 from credo.scale.batches import Batch
 from credo.streams.keyed import KeyedRows
 from credo.streams.keyed.naming import from_text, to_text
@@ -125,7 +125,7 @@ class KeyTally:
         self.places = dict.fromkeys([*self.places, *other.places])  # type: ignore[assignment]
         self.places = {name: place for place, name in enumerate(self.places)}
 
-    def save(self, folder: Path, line: int) -> None:
+    def save(self, folder: Place, line: int) -> None:
         """Write the tally beside a checkpoint that goes up to a line; those before the latest two go."""
         size = len(self.places)
         arrays = {name: getattr(self, name)[:size] for name in _OF_KEY}
@@ -134,11 +134,11 @@ class KeyTally:
         archive.write(
             _path(folder, line), "credo-tally", header, {**arrays, "totals": self.totals, "names": names}
         )
-        for path in sorted(folder.glob("tally-*.credo"))[: -KEPT - 1]:
-            path.unlink(missing_ok=True)
+        for name in sorted(path.name for path in folder.glob("tally-*.credo"))[: -KEPT - 1]:
+            (folder / name).unlink(missing_ok=True)
 
     @staticmethod
-    def load(folder: Path, line: int) -> KeyTally:
+    def load(folder: Place, line: int) -> KeyTally:
         """The tally beside a checkpoint."""
         path = _path(folder, line)
         header, arrays = archive.read(path, "credo-tally", FORMAT, "tally of keys")
@@ -163,5 +163,5 @@ def _earlier(at: np.ndarray) -> np.ndarray:
     return earlier
 
 
-def _path(folder: Path, line: int) -> Path:
+def _path(folder: Place, line: int) -> Place:
     return folder / f"tally-{line:012d}.credo"

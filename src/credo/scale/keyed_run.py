@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from credo.core import archive
 from credo.core.actors import hire_actors
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.files import json_bytes, write_atomically
+from credo.core.places import Address, Place, Where, place_of
 from credo.core.processes import begin_process
 from credo.live.encoding import TableEncoding
 from credo.live.restoring import restore
@@ -22,7 +22,7 @@ from credo.recipes.resolution import resolve
 from credo.recipes.settings import Settings
 from credo.scale.feed import Feed, FileEnd, Marks, are_dates
 from credo.scale.generations import Generation
-from credo.scale.options import FORMAT, MARK, STATE, KeyedOptions, KeyedResult, state_of
+from credo.scale.options import BEFORE, FORMAT, MARK, STATE, KeyedOptions, KeyedResult, state_of
 from credo.scale.shard import Plan
 from credo.scale.sources import Source, open_source
 from credo.scale.workers import Here, Shards, Workers
@@ -34,7 +34,7 @@ __all__ = ["learn_keyed"]
 
 def learn_keyed(
     source: str | TableSource,
-    folder: Path,
+    folder: Where,
     options: KeyedOptions,
     *,
     resume: bool = False,
@@ -55,7 +55,8 @@ def learn_keyed(
         source: a CSV, TSV, JSON lines or Parquet file whose rows only grow, or a folder of such files; or the
             address of one, such as s3://bucket/clicks, for fsspec; or a topic of Kafka whose messages are
             JSON objects, kafka://broker:9092/topic; or a table that is open already.
-        folder: the folder of the run, new, or with `resume` that of an earlier one.
+        folder: the folder of the run, new, or with `resume` that of an earlier one; or the address of one,
+            such as s3://bucket/runs.
         options: how to learn; with `resume`, those of the earlier run.
         resume: whether to go on.
         follow: after how many seconds to look for new files in a folder, or without a message to save, until
@@ -72,6 +73,7 @@ def learn_keyed(
         FormatError: the folder has a newer format, or another learner.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import mkdtemp
         >>> from credo.sessions import ColumnOptions
         >>> folder = Path(mkdtemp())
@@ -82,6 +84,9 @@ def learn_keyed(
         >>> result.metrics["keys"], result.metrics["rows"]
         (3, 300)
     """
+    folder = place_of(folder, "folder")
+    if isinstance(folder, Address) and folder.private and options.workers:
+        raise CredoError(f"workers do not see {folder}: choose a folder, or the address of a store.")
     place, state = folder / STATE, None
     if resume:
         if source == "-":
@@ -94,10 +99,17 @@ def learn_keyed(
         feed, settings = _begin(table, options) if state is None else _continued(state, place, options)
         by = f", standardised for each {options.key}" if feed.marks.own else ""
         say(f"learner: {settings.model}, {settings.description}, one for each {options.key}{by}")
-        run, start = _Run(folder, options, feed, settings), feed.line
-        if state is None:
-            run.note()
+        run = _Run(folder, options, feed, settings)
         try:
+            if state is None:
+                run.note()
+            elif (behind := min(run.shards.lines())) < feed.line:
+                feed = run.feed = _earlier(folder, behind, options)
+                say(
+                    f"the latest checkpoint of a shard is damaged or gone: rows after line {feed.line:,} are "
+                    "learned again"
+                )
+            start = feed.line
             run.learn(table.after(feed, folder))
             metrics = run.metrics()
         finally:
@@ -110,9 +122,9 @@ def learn_keyed(
 class _Run:
     """A run at work: its feed, its shards, and the file that says how far it is."""
 
-    def __init__(self, folder: Path, options: KeyedOptions, feed: Feed, settings: Settings) -> None:
+    def __init__(self, folder: Place, options: KeyedOptions, feed: Feed, settings: Settings) -> None:
         self.folder, self.options, self.feed, self.settings = folder, options, feed, settings
-        self.generation = Generation(folder)
+        self.generation, self.noted = Generation(folder), b""
         self.shards = _shards(_plan(folder, options, feed, settings), options)
 
     def learn(self, rows: Iterator[Chunk | None]) -> None:
@@ -153,7 +165,11 @@ class _Run:
             "settings": self.settings.to_dict(),
             "options": self.options.words(),
         }
-        archive.write(self.folder / STATE, MARK, header, archive.join(parts))
+        latest = archive.pack(MARK, header, archive.join(parts))
+        if self.noted:
+            write_atomically(self.folder / BEFORE, self.noted)
+        write_atomically(self.folder / STATE, latest)
+        self.noted = latest
 
 
 def _shards(plan: Plan, options: KeyedOptions) -> Shards:
@@ -164,7 +180,7 @@ def _shards(plan: Plan, options: KeyedOptions) -> Shards:
     return Workers(plan, options.shards, options.workers, hire)
 
 
-def _plan(folder: Path, options: KeyedOptions, feed: Feed, settings: Settings) -> Plan:
+def _plan(folder: Place, options: KeyedOptions, feed: Feed, settings: Settings) -> Plan:
     """What all shards are to know."""
     encoding = feed.encoding
     scaled = np.zeros(encoding.schema.width, bool)
@@ -219,7 +235,7 @@ def _begin(table: Source, options: KeyedOptions) -> tuple[Feed, Settings]:
     return Feed(encoding, marks, options.batch, strict=columns.strict), settings
 
 
-def _continued(state: archive.Archive, place: Path, options: KeyedOptions) -> tuple[Feed, Settings]:
+def _continued(state: archive.Archive, place: Place, options: KeyedOptions) -> tuple[Feed, Settings]:
     """The feed and the settings of a run that goes on."""
     header, here = state.header, options.words()
     for name, value in header["options"].items():
@@ -244,6 +260,19 @@ def _continued(state: archive.Archive, place: Path, options: KeyedOptions) -> tu
         )
         feed.bad_rows = meta["bad"]
         return feed, Settings.from_dict(header["settings"])
+
+
+def _earlier(folder: Place, line: int, options: KeyedOptions) -> Feed:
+    """The feed of the checkpoint before the latest, which must not be after a line."""
+    if line == 0:
+        raise DataError(f"a shard of {folder} has no checkpoint that can be read: begin a new run.")
+    feed, _ = _continued(state_of(folder, BEFORE), folder / BEFORE, options)
+    if feed.line > line:
+        raise DataError(
+            f"a shard of {folder} has no checkpoint after line {line:,} that can be read, and the run none "
+            f"before line {feed.line:,}: begin a new run."
+        )
+    return feed
 
 
 def _pair(numbers: Sequence[int]) -> tuple[int, int]:

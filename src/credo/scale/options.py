@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from credo.core import archive
 from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.places import Place
 from credo.recipes.settings import Options
 from credo.sessions import ColumnOptions
 
-__all__ = ["FIXED", "FORMAT", "MARK", "STATE", "KeyedOptions", "KeyedResult", "Scale", "state_of"]
+__all__ = ["BEFORE", "FIXED", "FORMAT", "MARK", "STATE", "KeyedOptions", "KeyedResult", "Scale", "state_of"]
 
-FORMAT, STATE, MARK = 1, "run.credo", "credo-keyed-run"
+FORMAT, STATE, BEFORE, MARK = 1, "run.credo", "run-before.credo", "credo-keyed-run"
 
 Scale: TypeAlias = Literal["shared", "key"]
 """By which rows numbers are standardised."""
@@ -87,7 +87,7 @@ class KeyedOptions:
         return {**fixed, "target": self.columns.target, "learner": plain}
 
     @staticmethod
-    def of(folder: Path) -> KeyedOptions:
+    def of(folder: Place) -> KeyedOptions:
         """The options of the run in a folder, of which `workers`, `ray`, `evict` and `checkpoint` may change.
 
         Raises:
@@ -113,17 +113,18 @@ class KeyedResult:
         bad: sentences about a few of them.
 
     Example:
+        >>> from pathlib import Path
         >>> KeyedResult(Path("runs"), 10, {"keys": 3}, 0, ()).metrics["keys"]
         3
     """
 
-    folder: Path
+    folder: Place
     line: int
     metrics: dict[str, Any]
     bad_rows: int
     bad: tuple[str, ...]
 
 
-def state_of(folder: Path) -> archive.Archive:
+def state_of(folder: Place, name: str = STATE) -> archive.Archive:
     """The file that says how far the run in a folder is; a DataError if there is none."""
-    return archive.read(folder / STATE, MARK, FORMAT, "run of keyed learners")
+    return archive.read(folder / name, MARK, FORMAT, "run of keyed learners")

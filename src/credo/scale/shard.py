@@ -10,7 +10,9 @@ import jax
 import numpy as np
 
 from credo.adapt import Standardized
+from credo.core.errors import DataError
 from credo.core.files import replacing
+from credo.core.places import Place
 from credo.live.live_learner import TARGET_CLIP
 from credo.live.targets import WARMUP
 from credo.recipes import defaults
@@ -31,7 +33,7 @@ class Plan:
     """What all shards have in common, which is the same in every process.
 
     Attributes:
-        folder: the folder of the run.
+        folder: the folder of the run, or its address.
         settings: the settings of the learner, as JSON data.
         inputs: the number of inputs.
         classes: the labels of the classes, none for numbers.
@@ -42,7 +44,7 @@ class Plan:
         late: see `Keyed.learn`.
     """
 
-    folder: Path
+    folder: Place
     settings: dict[str, Any]
     inputs: int
     classes: tuple[str, ...]
@@ -61,12 +63,12 @@ class Plan:
         own = Standardized(learner, True, not self.classes, defaults.CLIP, WARMUP, TARGET_CLIP)
         return own, own.wrap(prior, self.inputs, np.asarray(self.scaled)), settings
 
-    def folder_of(self, shard: int) -> Path:
+    def folder_of(self, shard: int) -> Place:
         """The folder of the state of a shard."""
         return self.folder / f"shard-{shard:03d}"
 
     @property
-    def predictions(self) -> Path:
+    def predictions(self) -> Place:
         """The folder of the predictions."""
         return self.folder / "predictions"
 
@@ -98,6 +100,11 @@ class Shard:
         """Forecast, score and learn the rows of a batch that come after those that it has learned."""
         if batch.last <= self.line:
             return
+        if batch.before > self.line:
+            raise DataError(
+                f"shard {self.number} of {self.plan.folder} has learned up to line {self.line:,} only, and "
+                f"the next rows come after line {batch.before:,}: a checkpoint is damaged or gone."
+            )
         rows = batch.after(self.line)
         if rows.keys:
             told = self.keyed.learn(
@@ -115,7 +122,7 @@ class Shard:
         self.keyed.save(folder, offset=self.line)
         return self.line
 
-    def _file(self, before: int) -> Path:
+    def _file(self, before: int) -> Place:
         """The file of the predictions of a batch, which has the same name when the batch comes again."""
         ending = "parquet" if self.plan.parquet else "csv"
         return self.plan.predictions / f"shard-{self.number:03d}-after-{before:012d}.{ending}"

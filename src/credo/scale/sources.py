@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from credo.core.errors import CredoError, DataError, require_positive
-from credo.core.extensions import extra
+from credo.core.places import Address, Place, place_of
 from credo.scale.feed import Feed
 from credo.scale.kafka import SCHEME, KafkaSource
 from credo.sessions.cutting import after_line, last_line
@@ -40,7 +40,7 @@ class Source(Protocol):
         """The first chunks, by which columns are known."""
         ...
 
-    def after(self, feed: Feed, folder: Path) -> Iterator[Chunk | None]:
+    def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The chunks after the rows that a feed has read, which must be as they were when the run in a folder
         learned them; None if no more have come yet.
         """
@@ -66,7 +66,7 @@ class FileSource:
         """The first chunks."""
         return self.table.peek(rows)
 
-    def after(self, feed: Feed, folder: Path) -> Iterator[Chunk | None]:
+    def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The chunks after the rows that a feed has read."""
         yield from _unread(self.table, self.name, feed, folder, _Place())
 
@@ -96,7 +96,7 @@ class FolderSource:
         say: Callable[[str], None],
     ) -> None:
         self.files, self.chunk_rows, self.strict = files, chunk_rows, strict
-        self.follow, self.say, self.name = follow, say, files.address
+        self.follow, self.say, self.name = follow, say, str(files.place)
         self._first: TableSource | None = None
 
     @property
@@ -108,7 +108,7 @@ class FolderSource:
         """The first chunks of the first file with rows."""
         return self._beginning().peek(rows)
 
-    def after(self, feed: Feed, folder: Path) -> Iterator[Chunk | None]:
+    def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The chunks after the rows that a feed has read."""
         done = {end.name: end.size for end in feed.files}
         place = _Place(feed.files[-1].line, feed.files[-1].read) if feed.files else _Place()
@@ -166,7 +166,7 @@ class FolderSource:
         except NoRows:
             return None
 
-    def _next(self, done: dict[str, int], folder: Path | None) -> tuple[str, int] | None:
+    def _next(self, done: dict[str, int], folder: Place | None) -> tuple[str, int] | None:
         """The name and the size of the next file after some; None if it has not come, or is not whole."""
         said = False
         while True:
@@ -199,31 +199,22 @@ class Files:
     """The files of a folder, which are told from those that are being written.
 
     Arguments:
-        address: the folder, a path or an address.
-        system: the file system of fsspec if it is an address; None for a path.
+        place: the folder, or its address.
     """
 
-    def __init__(self, address: str, system: Any = None) -> None:
-        self.address, self.system = address, system
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self._seen: dict[str, tuple[tuple[int, float], float]] = {}
 
     def sizes(self) -> dict[str, int]:
         """The sizes of the files that are not being written under another name."""
-        if self.system is None:
-            try:
-                found = {
-                    path.name: path.stat().st_size for path in Path(self.address).iterdir() if path.is_file()
-                }
-            except OSError as error:
-                raise DataError(f"{self.address} cannot be read: {error.strerror or error}.") from None
+        if isinstance(self.place, Address):
+            found = self.place.sizes()
         else:
-            self.system.invalidate_cache()
-            listed = self.system.ls(self.address, detail=True)
-            found = {
-                str(one["name"]).rstrip("/").rpartition("/")[2]: int(one["size"])
-                for one in listed
-                if one["type"] == "file"
-            }
+            try:
+                found = {path.name: path.stat().st_size for path in self.place.iterdir() if path.is_file()}
+            except OSError as error:
+                raise DataError(f"{self.place} cannot be read: {error.strerror or error}.") from None
         return {
             name: size
             for name, size in found.items()
@@ -232,9 +223,9 @@ class Files:
 
     def is_whole(self, name: str) -> bool:
         """Whether a file has not changed for a while; an object of a store is there once it is whole."""
-        if self.system is not None:
+        if isinstance(self.place, Address):
             return True
-        status, now = (Path(self.address) / name).stat(), time.monotonic()
+        status, now = (self.place / name).stat(), time.monotonic()
         state = status.st_size, status.st_mtime
         before, since = self._seen.get(name, (None, now))
         self._seen[name] = state, since if before == state else now
@@ -243,9 +234,7 @@ class Files:
 
     def open(self, name: str) -> Any:
         """A file, as `open_table` takes it."""
-        if self.system is None:
-            return str(Path(self.address) / name)
-        return _stream(self.system, f"{self.address.rstrip('/')}/{name}")
+        return _opened(self.place / name)
 
 
 def open_source(
@@ -264,19 +253,17 @@ def open_source(
         if follow is not None:
             require_positive("follow", follow)
         return KafkaSource(source, chunk_rows, strict, follow)
-    system, path = _address(source) if "://" in source else (None, source)
-    is_folder = Path(path).is_dir() if system is None else system.isdir(path)
+    place = place_of(source, "source")
+    is_folder = place.is_dir()
     if follow is not None:
         require_positive("follow", follow)
         if not is_folder:
             raise _no_folder(source)
     if is_folder:
-        return FolderSource(Files(path, system), chunk_rows, strict, follow, say)
-    if system is None:
-        return FileSource(open_table(path, chunk_rows=chunk_rows, strict=strict))
-    if not system.isfile(path):
+        return FolderSource(Files(place), chunk_rows, strict, follow, say)
+    if isinstance(place, Address) and not place.is_file():
         raise DataError(f"{source} does not exist.")
-    return FileSource(open_table(_stream(system, path), chunk_rows=chunk_rows, strict=strict))
+    return FileSource(open_table(_opened(place), chunk_rows=chunk_rows, strict=strict))
 
 
 def _no_folder(source: str) -> CredoError:
@@ -286,24 +273,12 @@ def _no_folder(source: str) -> CredoError:
     )
 
 
-def _address(source: str) -> tuple[Any, str]:
-    """The file system of an address, and the path there."""
-    try:
-        import fsspec
-    except ImportError:
-        raise CredoError(f"{source} needs the package fsspec: {extra('remote')}.", field="source") from None
-    try:
-        system, path = fsspec.core.url_to_fs(source)
-    except (ValueError, ImportError) as error:
-        raise DataError(f"{source} cannot be opened: {str(error).rstrip('.')}.") from None
-    local = "file" in (system.protocol if isinstance(system.protocol, tuple) else (system.protocol,))
-    return (None if local else system), str(path)
-
-
-def _stream(system: Any, path: str) -> Any:
-    """The bytes of a file at an address, which has its path as its name."""
-    stream = system.open(path, "rb")
-    stream.name = path
+def _opened(place: Place) -> Any:
+    """A file, as `open_table` takes it: the bytes of one at an address have its path as their name."""
+    if isinstance(place, Path):
+        return str(place)
+    stream = place.system.open(place.path, "rb")
+    stream.name = place.path
     return stream
 
 
@@ -323,7 +298,7 @@ def _later(chunk: Chunk, lines: int) -> Chunk:
     return dataclasses.replace(chunk, lines=chunk.lines + lines, bad=bad)
 
 
-def _unread(chunks: Iterable[Chunk], name: str, feed: Feed, folder: Path, place: _Place) -> Iterator[Chunk]:
+def _unread(chunks: Iterable[Chunk], name: str, feed: Feed, folder: Place, place: _Place) -> Iterator[Chunk]:
     """The chunks after those that a feed has read, which must be as they were; `place` goes on with them."""
     after, expected = feed.line, feed.read
     cut = place.line < after

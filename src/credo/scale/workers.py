@@ -36,6 +36,10 @@ class Shards(Protocol):
         """Write a checkpoint of every shard."""
         ...
 
+    def lines(self) -> list[int]:
+        """The line up to which each shard had learned when it was opened."""
+        ...
+
     def tally(self) -> KeyTally:
         """The joined tallies."""
         ...
@@ -60,6 +64,10 @@ class Here:
         """Write a checkpoint of every shard."""
         for shard in self.shards:
             shard.save()
+
+    def lines(self) -> list[int]:
+        """The line up to which each shard has learned."""
+        return [shard.line for shard in self.shards]
 
     def tally(self) -> KeyTally:
         """The joined tallies."""
@@ -87,6 +95,7 @@ class Worker:
     def __init__(self, hire: Hire, plan: Plan, numbers: Sequence[int]) -> None:
         self.hire, self.desk = hire, functools.partial(ShardDesk, plan, numbers)
         self.kept: deque[tuple[int, Batch]] = deque()
+        self.lines: dict[int, int] = {}
         self.flight = self.deaths = 0
         self.post = hire(self.desk)
         self._again(self._open)
@@ -132,9 +141,9 @@ class Worker:
         """Let the process read its checkpoints, and send it what these lack."""
         self.flight = 0
         self.post.send(Request("open"))
-        lines = self._receive()
+        self.lines = self._receive()
         for number, batch in self.kept:
-            if batch.last > lines[number]:
+            if batch.last > self.lines[number]:
                 self._send(Request("apply", number, batch))
 
     def _again(self, task: Callable[[], T]) -> T:
@@ -192,6 +201,10 @@ class Workers:
             self._of(number).settle("save", number)
         for worker in self.workers:
             worker.forget()
+
+    def lines(self) -> list[int]:
+        """The line up to which each shard had learned when it was opened."""
+        return [line for worker in self.workers for line in worker.lines.values()]
 
     def tally(self) -> KeyTally:
         """The joined tallies."""

@@ -16,12 +16,13 @@ import numpy as np
 
 from credo.core import archive
 from credo.core.errors import CredoError, FormatError
+from credo.core.places import Where
 from credo.learners import Learner
 from credo.streams.codec import Decoder, Functions, Tensors, encode
 from credo.streams.outline import require_same
 from credo.streams.soundness import require_sound
 
-__all__ = ["FORMAT", "Saved", "load", "read", "save"]
+__all__ = ["FORMAT", "Saved", "load", "read", "save", "write"]
 
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""
@@ -72,6 +73,19 @@ def save(
         >>> credo.load(path) == (learner, learner.init())
         True
     """
+    write(path, learner, belief, meta=meta, arrays=arrays)
+    return Path(path)
+
+
+def write(
+    path: Where,
+    learner: Learner[B],
+    belief: B,
+    *,
+    meta: Mapping[str, object] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Write what `save` does, to a path or an address."""
     tensors: Tensors = {}
     lent: Functions = {}
     kept: Functions = {}
@@ -90,7 +104,7 @@ def save(
     import credo
 
     header = {"format": FORMAT, "credo": credo.__version__, "tree": tree, "meta": dict(meta or {})}
-    return archive.write(path, "credo", header, tensors)
+    archive.write(path, "credo", header, tensors)
 
 
 @overload
@@ -128,7 +142,7 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
     return saved.learner, saved.belief
 
 
-def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> Saved:
+def read(path: Where, learner: Learner[Any] | None = None) -> Saved:
     """Read everything in a file written by `save`. The arguments are those of `load`."""
     header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     functions: Functions = {}

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.places import Address, Place
 from credo.streams.keyed.naming import KeyName, to_bytes
 
 __all__ = ["Away", "Kept"]
@@ -49,18 +50,15 @@ class Away:
 
     Entries are never changed but added, so that an older checkpoint finds what it knew: those of later epochs
     are then taken out. An entry without words says that the key was dropped. Without a path, the file is a
-    temporary one.
+    temporary one, and for an address too, to which it goes whole with each checkpoint.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        place = path
-        if place is None:
-            folder = tempfile.TemporaryDirectory(prefix="credo-keyed-")
-            weakref.finalize(self, folder.cleanup)
-            place = Path(folder.name) / "away.sqlite"
+    def __init__(self, path: Place | None = None) -> None:
+        self.path, self._local = path, _Local(path if isinstance(path, Path) else None)
+        if isinstance(path, Address) and path.exists():
+            path.get(self._local.path)
         with _refusing(path):
-            self._file = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
+            self._file = sqlite3.connect(self._local.path, check_same_thread=False, isolation_level=None)
             self._file.execute("pragma journal_mode = wal")
             self._file.execute("pragma synchronous = normal")
             self._file.executescript(_TABLE)
@@ -95,16 +93,18 @@ class Away:
         with _refusing(self.path):
             self._file.execute("delete from beliefs where epoch > ?", (epoch,))
 
-    def settle(self, path: Path) -> None:
-        """Bring all to the disk, into a file that is used from now on."""
+    def settle(self, path: Place) -> None:
+        """Bring all to the disk, or to the address, into a file that is used from now on."""
         with _refusing(path):
             if path != self.path:
                 path.unlink(missing_ok=True)
                 other = Away(path)
                 self._file.backup(other._file)
                 self._file.close()
-                self._file, self.path = other._file, path
+                self._file, self.path, self._local = other._file, path, other._local
             self._file.execute("pragma wal_checkpoint(truncate)")
+        if isinstance(path, Address):
+            path.put(self._local.path)
 
     def prune(self, epoch: int) -> None:
         """Take away what no checkpoint from `epoch` on needs."""
@@ -126,8 +126,19 @@ class Away:
             self._file.execute("commit")
 
 
+class _Local:
+    """A file of this machine; without a path, one that goes with this record."""
+
+    def __init__(self, path: Path | None) -> None:
+        if path is None:
+            folder = tempfile.TemporaryDirectory(prefix="credo-keyed-")
+            weakref.finalize(self, folder.cleanup)
+            path = Path(folder.name) / "away.sqlite"
+        self.path = path
+
+
 @contextlib.contextmanager
-def _refusing(path: Path | None) -> Iterator[None]:
+def _refusing(path: Place | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

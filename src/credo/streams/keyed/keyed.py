@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
 import jax
@@ -16,6 +14,7 @@ import numpy as np
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.inputs import require_finite, require_narrow
 from credo.core.keys import as_key
+from credo.core.places import Place, Where, place_of
 from credo.core.types import ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
 from credo.learners.base import require_learner
@@ -267,14 +266,15 @@ class Keyed(Generic[B]):
             if names:
                 self._engine.drop(names)
 
-    def save(self, folder: str | os.PathLike[str], *, offset: int | None = None) -> Path:
+    def save(self, folder: Where, *, offset: int | None = None) -> Place:
         """Write a checkpoint into a folder: what changed since the latest one there, in pages of 1,024 keys.
 
         A manifest is written last, so a checkpoint is there completely or not at all; the two latest are
         kept. It costs about 0.4 microseconds a key of a changed page, and on a CPU no memory.
 
         Arguments:
-            folder: the folder, which is made if need be. One Keyed at a time may save there.
+            folder: the folder, which is made if need be, or the address of one for fsspec, such as
+                s3://bucket/users. One Keyed at a time may save there.
             offset: how far the source was read, kept as `offset` for `load`; None for the number of rows.
 
         Returns:
@@ -287,16 +287,16 @@ class Keyed(Generic[B]):
         with self._lock:
             if not self._engine.begun:
                 raise CredoError("keys must have been learned before they can be saved; there is none.")
-            return pages.write(self._engine, Path(folder), self.rows if offset is None else offset)
+            return pages.write(
+                self._engine, place_of(folder, "folder"), self.rows if offset is None else offset
+            )
 
     @staticmethod
-    def load(
-        folder: str | os.PathLike[str], learner: Learner[Any] | None = None, *, prior: Prior | None = None
-    ) -> Keyed[Any]:
+    def load(folder: Where, learner: Learner[Any] | None = None, *, prior: Prior | None = None) -> Keyed[Any]:
         """The Keyed of the latest checkpoint in a folder, which goes on bit by bit.
 
         Arguments:
-            folder: a folder that `save` wrote.
+            folder: a folder that `save` wrote, or its address.
             learner: a learner of the same structure, which lends its functions; see `credo.load`.
             prior: the prior, where it is a function.
 
@@ -310,7 +310,7 @@ class Keyed(Generic[B]):
             DataError: there is no checkpoint.
             FormatError: it is damaged, has a newer format, or is of another learner.
         """
-        engine, offset = pages.read(Path(folder), learner, prior)
+        engine, offset = pages.read(place_of(folder, "folder"), learner, prior)
         keyed: Keyed[Any] = Keyed.__new__(Keyed)
         keyed.offset, keyed._lock, keyed._engine = offset, threading.Lock(), engine
         return keyed

@@ -13,7 +13,6 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
@@ -23,6 +22,7 @@ import numpy as np
 from credo.core import archive
 from credo.core.errors import DataError, FormatError
 from credo.core.files import replacing
+from credo.core.places import Place, fetched
 from credo.learners import Learner
 from credo.streams import checkpoint
 from credo.streams.keyed.away import Away
@@ -57,7 +57,7 @@ class PageFile(NamedTuple):
     slots: int
     crc: int
 
-    def path(self, folder: Path) -> Path:
+    def path(self, folder: Place) -> Place:
         """Where it is."""
         return folder / f"{self.kind}-{self.epoch:08d}-{self.group:06d}.pages"
 
@@ -66,7 +66,7 @@ class PageFile(NamedTuple):
 class Saved:
     """The folder of the latest checkpoint, and in which file each of its pages is, by kind."""
 
-    folder: Path
+    folder: Place
     files: dict[Kind, dict[int, PageFile]]
 
     def all(self) -> set[PageFile]:
@@ -74,17 +74,17 @@ class Saved:
         return {file for pages in self.files.values() for file in pages.values()}
 
 
-def latest(folder: Path) -> list[int]:
+def latest(folder: Place) -> list[int]:
     """The numbers of the manifests in a folder, the latest first."""
     found = (path.stem.partition("-")[2] for path in folder.glob("manifest-*.credo"))
     return sorted((int(number) for number in found if number.isdecimal()), reverse=True)
 
 
-def _manifest(folder: Path, epoch: int) -> Path:
+def _manifest(folder: Place, epoch: int) -> Place:
     return folder / f"manifest-{epoch:08d}.credo"
 
 
-def write(engine: Engine, folder: Path, offset: int) -> Path:
+def write(engine: Engine, folder: Place, offset: int) -> Place:
     """Write a checkpoint, and take away what no kept manifest needs."""
     stack, table = engine.stack, engine.stack.table
     pages = -(-table.end // PAGE)
@@ -104,8 +104,9 @@ def write(engine: Engine, folder: Path, offset: int) -> Path:
     saved = Saved(folder, files)
     if stack.away is not None:
         stack.away.settle(folder / "away.sqlite")
-    path = checkpoint.save(
-        _manifest(folder, epoch),
+    path = _manifest(folder, epoch)
+    checkpoint.write(
+        path,
         engine.learner,
         engine.first,
         meta={
@@ -147,7 +148,7 @@ def _sparse(files: dict[int, PageFile]) -> set[int]:
     return {number for number, file in files.items() if 2 * live[file] < len(file.pages)}
 
 
-def _write(engine: Engine, folder: Path, kind: Kind, group: int, pages: tuple[int, ...]) -> PageFile:
+def _write(engine: Engine, folder: Place, kind: Kind, group: int, pages: tuple[int, ...]) -> PageFile:
     """Write pages, which are not empty, into a file."""
     stack, table = engine.stack, engine.stack.table
     runs = [(number * PAGE, min((number + 1) * PAGE, stack.capacity)) for number in pages]
@@ -180,7 +181,7 @@ def _joined(runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def _clean(folder: Path, epoch: int, known: Sequence[Saved]) -> None:
+def _clean(folder: Place, epoch: int, known: Sequence[Saved]) -> None:
     """Take away old manifests, and files that the kept ones do not name."""
     numbers = latest(folder)
     needed = {file.path(folder) for saved in known for file in saved.all()}
@@ -206,7 +207,7 @@ def _files(meta: dict[str, Any]) -> list[PageFile]:
     ]
 
 
-def read(folder: Path, learner: Learner[Any] | None, prior: Prior | None) -> tuple[Engine, int]:
+def read(folder: Place, learner: Learner[Any] | None, prior: Prior | None) -> tuple[Engine, int]:
     """The keys of the latest checkpoint that is whole, and its offset."""
     numbers = latest(folder)
     if not numbers:
@@ -221,7 +222,7 @@ def read(folder: Path, learner: Learner[Any] | None, prior: Prior | None) -> tup
     raise AssertionError
 
 
-def _read(folder: Path, epoch: int, learner: Learner[Any] | None, prior: Prior | None) -> tuple[Engine, int]:
+def _read(folder: Place, epoch: int, learner: Learner[Any] | None, prior: Prior | None) -> tuple[Engine, int]:
     path = _manifest(folder, epoch)
     saved = checkpoint.read(path, learner)
     meta = saved.meta
@@ -245,7 +246,7 @@ def _read(folder: Path, epoch: int, learner: Learner[Any] | None, prior: Prior |
         return engine, meta["offset"]
 
 
-def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -> None:
+def _fill(engine: Engine, folder: Place, epoch: int, files: Sequence[PageFile]) -> None:
     """Read the pages of a checkpoint, each from the latest file that has it."""
     stack = engine.stack
     saved = Saved(folder, _no_files())
@@ -283,11 +284,12 @@ def _fill(engine: Engine, folder: Path, epoch: int, files: Sequence[PageFile]) -
         stack.away.rewind(epoch)
 
 
-def _checked(file: PageFile, folder: Path) -> np.ndarray:
+def _checked(file: PageFile, folder: Place) -> np.ndarray:
     """The bytes of a file, which are those that were written."""
     path = file.path(folder)
     try:
-        data = np.fromfile(path, np.uint8)
+        with fetched(path) as local:
+            data = np.fromfile(local, np.uint8)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
     if zlib.crc32(data.data) != file.crc:
