@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,13 @@ from tests.serve.conftest import LINEAR, hosting, ready, row
 from credo.serve import callers
 from credo.serve.callers import Callers
 from credo.serve.inbox import Inbox
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_work_is_borrowed_only_from_a_thread_that_waits() -> None:
@@ -30,6 +40,45 @@ def test_work_is_borrowed_only_from_a_thread_that_waits() -> None:
     inbox.give_back()
     thread.join()
     assert taken[-1] == [1]
+
+
+def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not_for_long() -> None:
+    inbox: Inbox[int] = Inbox()
+    inbox.wait_until_empty(60.0)  # nothing waits
+    inbox.put([1, 2])
+    inbox.wait_until_empty(0.01)
+    assert len(inbox) == 2
+    free = threading.Event()
+
+    def wait() -> None:
+        inbox.wait_until_empty(60.0)
+        free.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert inbox.take(None, most=1) == [1] and not free.wait(0.05)  # one is still there
+    assert inbox.take(None) == [2] and free.wait(10.0)
+    thread.join()
+
+
+def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("credo.serve.writing.PAUSE", 60.0)
+    with hosting(tmp_path) as client, ThreadPoolExecutor(9) as pool:
+        client.put("/v1/models/linear", json=LINEAR)
+        ready(client)
+        writer, free = client.service.writer, threading.Event()
+        client.service._call(lambda: free.wait(20.0))
+        before = writer.transactions
+        first = pool.submit(client.post, "/v1/models/linear/learn", json=row(0))
+        until(lambda: len(client.service.learner._inbox) == 1)
+        rest = [pool.submit(client.post, "/v1/models/linear/learn", json=row(k)) for k in range(1, 9)]
+        until(lambda: writer.waiting == 8)
+        assert writer.transactions == before + 1
+        free.set()
+        assert all(one.result().json()["learned"] for one in (first, *rest))
+        assert writer.transactions == before + 2
 
 
 def test_a_caller_is_alone_after_a_while_without_others(monkeypatch: pytest.MonkeyPatch) -> None:

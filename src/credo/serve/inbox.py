@@ -19,7 +19,8 @@ class Inbox(Generic[T]):
 
     def __init__(self, size: Callable[[T], int] = lambda thing: 1) -> None:
         self._size = size
-        self.turn = threading.Condition()
+        lock = threading.RLock()
+        self.turn, self._empty = threading.Condition(lock), threading.Condition(lock)
         self.ending = False
         self._waiting = self._lent = self._late = False
         self._things: deque[T] = deque()
@@ -57,7 +58,15 @@ class Inbox(Generic[T]):
                 if most is not None and taken and size > most:
                     break
                 taken.append(self._things.popleft())
+            if not self._things:
+                self._empty.notify_all()
             return None if self.ending and not taken else taken
+
+    def wait_until_empty(self, seconds: float) -> None:
+        """Wait until the thread has taken all that was put in, at most so long."""
+        with self.turn:
+            if self._things:
+                self._empty.wait(seconds)
 
     def borrow(self) -> bool:
         """Whether the thread waits and has nothing to do. Then it takes nothing until `give_back`, and the

@@ -64,7 +64,7 @@ class Learner(threading.Thread):
         after: called after each group with the models that took lines.
 
     Attributes:
-        submit, end: see `Inbox`.
+        submit, end, wait_until_taken: see `Inbox`.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Learner(threading.Thread):
         self.store, self._keep, self._build, self._after = store, keep, build, after
         self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
         self.submit, self.end = self._inbox.put, self._inbox.end
+        self.wait_until_taken = self._inbox.wait_until_empty
         self._recent: dict[int, bytes] = {}
         self._replies: list[tuple[Ticket, Reply]] = []
 

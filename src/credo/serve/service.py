@@ -98,7 +98,7 @@ class Service:
         self.hosts: dict[str, Hosted] = {}
         self._outbox: list[Lines | Call] = []
         self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after)
-        self.writer = Writer(self.store, self.learner.forget, self._flush)
+        self.writer = Writer(self.store, self.learner.forget, self._flush, self.learner.wait_until_taken)
         self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
         self.refused = 0

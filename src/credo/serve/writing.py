@@ -23,6 +23,10 @@ IDLE = 0.5
 """After how many seconds without requests answers are written down."""
 
 
+PAUSE = 0.02
+"""For how many seconds at most a transaction waits for the learner to take what the last one wrote."""
+
+
 class Task(Protocol):
     """Something to write. `write` runs in a transaction, and changes nothing if it raises a `Problem`;
     then either `written` is called, once that is on the disk, or `refused`.
@@ -44,11 +48,19 @@ class Writer(threading.Thread):
         store: the journal.
         forget: called with the numbers of lines whose answers are on the disk.
         flush: called after each transaction whose tasks went on.
+        pause: called before a transaction with the most seconds to wait: the next one may as well gather
+            lines while those of the last one wait for the learner.
     """
 
-    def __init__(self, store: Store, forget: Callable[[list[int]], None], flush: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        forget: Callable[[list[int]], None],
+        flush: Callable[[], None],
+        pause: Callable[[float], None],
+    ) -> None:
         super().__init__(name="credo-writer", daemon=True)
-        self.store, self._forget, self._flush = store, forget, flush
+        self.store, self._forget, self._flush, self._pause = store, forget, flush, pause
         self._inbox: Inbox[Task] = Inbox(lambda task: task.size)
         self.end = self._inbox.end
         self._answers: deque[tuple[bytes, int]] = deque()
@@ -77,6 +89,7 @@ class Writer(threading.Thread):
                 self._transact(tasks)
                 with self._inbox.turn:
                     self.waiting -= sum(task.size for task in tasks)
+                self._pause(PAUSE)
         if self._answers:
             self._transact([])
 
