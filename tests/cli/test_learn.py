@@ -291,7 +291,7 @@ def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
     table, test = numbers(tmp_path / "t.csv", 120), numbers(tmp_path / "u.csv", 60, seed=1)
     columns = ("learn", table, "--target", "y", *LINEAR, "-q")
     outcome = credo(*columns, "--test", test, "--out", "o")
-    assert outcome.status == 0 and "matters most on the 60 held-out rows" in " ".join(outcome.out.split())
+    assert outcome.status == 0 and "shuffled over the 60 held-out rows: a " in " ".join(outcome.out.split())
     found = json.loads((tmp_path / "o/metrics.json").read_text())["importance"]
     rises = [one["nlpd"] for one in found["columns"].values()]
     assert found["rows"] == 60 and rises == sorted(rises, reverse=True) and rises[0] > 0.5
@@ -301,7 +301,7 @@ def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
     assert credo(*columns, "--test", test, "--no-importance", "--out", "p").status == 0
     assert "importance" not in json.loads((tmp_path / "p/metrics.json").read_text())
     latest = credo(*columns, "--importance", "--out", "q")
-    assert "on the 120 latest rows, after they were learned from" in " ".join(latest.out.split())
+    assert "over the 120 latest rows, after they were learned from: a " in " ".join(latest.out.split())
     few = numbers(tmp_path / "few.csv", 15)
     outcome = credo("learn", few, "--target", "y", *LINEAR, "--importance", "--out", "r")
     notes = json.loads((tmp_path / "r/metrics.json").read_text())["notes"]

@@ -105,15 +105,15 @@ def sentence(found: ImportanceSummary) -> str:
     most = [(name, one) for name, one in found["columns"].items() if _matters(one)]
     if not most:
         return (
-            f"If the cells of any one column are shuffled over the {found['rows']} {found['of']}, forecasts "
-            "do not get clearly worse."
+            "Forecasts do not get clearly worse if the cells of any one column are shuffled over the "
+            f"{found['rows']} {found['of']}."
         )
     shown = ", ".join(f"{name} {one['nlpd']:.3g}" for name, one in most[:NAMED])
     rest = len(found["columns"]) - min(len(most), NAMED)
-    others = f", of {len(found['columns'])} columns" if rest else ""
+    others = f" (of {len(found['columns'])} columns)" if rest else ""
     return (
-        f"What matters most on the {found['rows']} {found['of']}, by how many nats a row the NLPD rises if a "
-        f"column is shuffled: {shown}{others}."
+        "What matters most, by the rise of the NLPD in nats a row if a column is shuffled over the "
+        f"{found['rows']} {found['of']}: {shown}{others}."
     )
 
 
