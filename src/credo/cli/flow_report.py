@@ -103,7 +103,7 @@ def _validation(checks: Mapping[str, Any]) -> Picture:
         above.set_ylabel("nats above the floor" if known else "loss (nats)")
         legend_above(above, 2)
         below.plot(checks["step"], checks["kde"], color=BLUE, marker=".", label="kernel density")
-        below.plot(checks["step"], checks["gaussian"], color=ORANGE, marker=".", label="normal law")
+        below.plot(checks["step"], checks["gaussian"], color=ORANGE, marker=".", label="normal distribution")
         below.set_xlabel("steps")
         below.set_ylabel("cross-entropy (nats)")
         legend_above(below, 2)
@@ -115,7 +115,7 @@ def _stages(stages: Mapping[str, Any]) -> Picture:
     with compact_figure() as drawing:
         axes = drawing.panels[0]
         axes.plot(places, stages["kde"], color=BLUE, label="kernel density of the particles")
-        axes.plot(places, stages["gaussian"], color=ORANGE, label="their normal law")
+        axes.plot(places, stages["gaussian"], color=ORANGE, label="their normal distribution")
         axes.set_xlabel("observations")
         axes.set_ylabel("cross-entropy (nats)")
         legend_above(axes, 2)
@@ -161,7 +161,7 @@ MEANING = {
     "loss": "mean loss on fresh sequences (nats)",
     "floor": "the least that it can be in expectation, from the exact evidence of the same sequences",
     "kde": "cross-entropy from the exact posterior to the kernel density of the particles (nats)",
-    "gaussian": "cross-entropy from the exact posterior to the normal law of the particles (nats)",
+    "gaussian": "cross-entropy from the exact posterior to the normal distribution of the particles (nats)",
 }
 
 

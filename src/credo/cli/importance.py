@@ -21,6 +21,9 @@ MOST, FEWEST, CELLS = 400, 50, 40_000
 """The most rows that are forecast for each column; if there are many columns, so many rows and columns
 together, and at least `FEWEST` rows."""
 
+WIDE = 200
+"""From more columns on they are compared only if that is asked for, since each is forecast again."""
+
 SHOWN, NAMED, LONGEST = 20, 5, 30
 """The most columns in the picture and in the sentence, and the longest name in the picture."""
 
@@ -44,7 +47,8 @@ class Comparison:
             raise CredoError(f"--importance is for the columns of a table; got {what}.")
         self._session, self._latest = session, list[Chunk | Images]()
         self._held_out = bool(source.test) or request.data.test is not None
-        self._wanted = fits and (self._held_out if asked is None else asked)
+        few = isinstance(encoding, TableEncoding) and len(encoding.schema.columns) <= WIDE
+        self._wanted = fits and (self._held_out and few if asked is None else asked)
         if self._wanted and not self._held_out:
             source.rows = self._noted(source.rows)
 

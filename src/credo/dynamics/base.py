@@ -47,7 +47,7 @@ class Dynamics(ABC):
     """Whether a step has no length, so that a `dt` is refused."""
 
     gaussian: bool = True
-    """Whether one particle moves by a normal law, which `conditional` gives."""
+    """Whether one particle moves by a normal distribution, which `conditional` gives."""
 
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
         """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""

@@ -41,7 +41,7 @@ LONE = 1.5
 """The effective number of particles below which only one counts."""
 
 SPREAD = 8
-"""How many points for each particle a forecast from a normal law takes."""
+"""How many points for each particle a forecast from a normal distribution takes."""
 
 DensityName: TypeAlias = Literal["flow", "transitions", "kernel", "normal"]
 """What the density of the predicted particles is taken to be."""

@@ -111,7 +111,7 @@ _LEAST = 1e-12
 """What stands in place of a distribution function of 0, so that one may divide by it."""
 
 _STUDENT_COST = 2
-"""What a value of a Student-t costs, in values of a normal law."""
+"""What a value of a Student-t costs, in values of a normal distribution."""
 
 _FAR = 1e14
 """The greatest distance, in scales, whose square is taken."""
