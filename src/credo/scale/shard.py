@@ -158,8 +158,15 @@ def _write_table(path: Path, columns: dict[str, Any], parquet: bool) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        # a dictionary of numbers that are all different costs more than the rest of the file
-        pq.write_table(pa.table(columns), path, use_dictionary=["key"])  # pyright: ignore[reportArgumentType]
+        # forecasts do not become smaller, and a dictionary of keys costs more than the rest of the file
+        pq.write_table(
+            pa.table(columns),
+            path,
+            use_dictionary=False,
+            compression={"key": "snappy"},  # pyright: ignore[reportArgumentType]
+            column_encoding={"line": "DELTA_BINARY_PACKED"},
+            write_statistics=["line"],  # pyright: ignore[reportArgumentType]
+        )
         return
     import csv
 
