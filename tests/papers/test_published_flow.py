@@ -201,7 +201,7 @@ def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
 
 
 class Exact:
-    """The operator of a static linear Gaussian model: the affine map from one normal law to another."""
+    """The operator of a static linear Gaussian model: an affine map between normal distributions."""
 
     dim, params = DIM, ()
 

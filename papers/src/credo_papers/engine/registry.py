@@ -151,7 +151,7 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     ),
     "pfbr-gaussian": (
         "pfbr",
-        "Particles learn the mean of a normal law: how they age over 100 observations",
+        "Particles learn the mean of a normal distribution: how they age over 100 observations",
         f"{_PFBR}: Fig. 2",
     ),
     "pfbr-mixture": (

@@ -192,7 +192,7 @@ def draw(series: Mapping[str, np.ndarray], plan: GaussianPlan) -> Figure:
         plan: what was run.
     """
     figure = new_figure()
-    figure.suptitle("The mean of a normal law: particles against the exact posterior")
+    figure.suptitle("The mean of a normal distribution: particles against the exact posterior")
     panels = figure.subplots(3, len(plan.dims), squeeze=False, sharex=True)
     words = {"KDE": "KDE above entropy, nats", "MMD2": "squared MMD", "x'AAx": "error of x'AAx"}
     for line, (score, label) in zip(panels, words.items(), strict=True):

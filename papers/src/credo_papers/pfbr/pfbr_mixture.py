@@ -131,7 +131,7 @@ def _table(
     rows: list[Row] = []
     series: dict[str, np.ndarray] = {
         f"entropy, {words}": np.asarray(truth.entropy).mean(axis=0),
-        f"best normal law, {words}": np.asarray(truth.normal).mean(axis=0),
+        f"best normal distribution, {words}": np.asarray(truth.normal).mean(axis=0),
     }
     for name, scores in results.items():
         for score, label in (("KDE", "KL"), ("half KDE", "half-width KL")):
