@@ -289,7 +289,7 @@ class RunFlags:
     ] = False
     importance: Annotated[
         bool | None,
-        _run("Measure which columns matter; the default if there are held-out rows, or over the latest 400."),
+        _run("Measure which columns matter: on held-out rows (the default with any), or the latest 400."),
     ] = None
     checkpoint: Annotated[
         float,
