@@ -59,12 +59,15 @@ def permutation_importance(
 ) -> Importance:
     """Score rows with the cells of one column given to other rows, and compare with the rows as they are.
 
-    Breiman, "Random forests", 2001, section 10; in the form of Fisher, Rudin and Dominici, "All models are
-    wrong, but many are useful", 2019, equation 3.3, in which no row keeps its own cell: the rows are put in
-    a random order, and each takes the cell of the next. Nothing is learned. Rows that were not learned from
-    give what a column is worth for new rows. Columns that say the same share what they say, so that each can
-    come out low. All features of a column move together, but for the one that all columns share, which says
-    that some value is missing. The standard error is over rows, for these orders.
+    With pi(n) the row after row n in a random order of all N, so that no row keeps its own cell,
+
+        rise_j = 1/N sum_n (nlpd(x_n with the cells of column j of x_pi(n)) - nlpd(x_n))
+
+    which is Breiman, "Random forests", 2001, section 10, in the form of Fisher, Rudin and Dominici, "All
+    models are wrong, but many are useful", 2019, equation 3.3. Nothing is learned. Rows that were not learned
+    from give what a column is worth for new rows. Columns that say the same share what they say, so that each
+    can come out low. All features of a column move together, but for the one that all columns share, which
+    says that some value is missing. The standard error is over rows, for these orders.
 
     Arguments:
         session: a session of a table.
