@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.serve.conftest import LINEAR, hosting, ready, row
 
 from credo.serve import callers
+from credo.serve.building import JOURNAL
 from credo.serve.callers import Callers
 from credo.serve.inbox import Inbox
+from credo.serve.journal_store import Store
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -91,6 +95,43 @@ def test_a_caller_is_alone_after_a_while_without_others(monkeypatch: pytest.Monk
         assert who.alone == alone
 
 
+def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers, "LONELY", -1.0)
+    with hosting(tmp_path / "s") as client:
+        client.put("/v1/models/linear", json=LINEAR)
+        ready(client)
+        time.sleep(0.1)  # the writer waits, for however long
+        seq = client.post("/v1/models/linear/learn", json=row(1)).json()["seq"]
+        with contextlib.closing(Store(tmp_path / "s" / JOURNAL)) as store:
+            until = time.monotonic() + 20
+            while (kept := store.answer(seq)) is None and time.monotonic() < until:
+                time.sleep(0.05)
+    assert kept is not None
+
+
+def test_the_event_loop_compiles_nothing_for_a_lone_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers, "LONELY", -1.0)
+    with hosting(tmp_path / "s") as client:
+        client.put("/v1/models/linear", json=LINEAR)
+        ready(client)
+        model, threads = client.service.hosts["linear"].model, list[str]()
+        whole = model.apply
+
+        def apply(*arguments: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return whole(*arguments)
+
+        monkeypatch.setattr(model, "apply", apply)
+        for number, more in ((1, {}), (2, {"late": 2.5}), (3, {"late": 1.5})):
+            new = row(number)
+            assert client.post("/v1/models/linear/learn", json=new | {"x": new["x"] | more}).is_success
+    assert [name == "credo-learner" for name in threads] == [False, True, False]
+
+
 @pytest.mark.optimised
 def test_alone_or_not_answers_and_states_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,5 +156,8 @@ def test_alone_or_not_answers_and_states_are_the_same(
                 answers.append(client.post("/v1/models/linear/predict", json={"x": row(number)["x"]}).json())
             digest = client.service.hosts["linear"].model.digest(tmp_path / "digest.credo")
         found.append((answers, digest))
-        assert threads == {"credo-writer" if lonely < 0 else "credo-learner"}
+        if lonely < 0:  # the thread that read the request has done all of it
+            assert len(threads) == 1 and threads.isdisjoint({"credo-writer", "credo-learner"})
+        else:
+            assert threads == {"credo-learner"}
     assert found[0] == found[1]

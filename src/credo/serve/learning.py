@@ -93,8 +93,10 @@ class Learner(threading.Thread):
             self._recent.pop(seq, None)
 
     def at_once(self, item: Lines | Ask) -> bool:
-        """Work in the thread of the caller where this one waits, which saves waking it; whether it did."""
-        if item.many or not self._inbox.borrow():
+        """Work in the thread of the caller where this one waits, which saves waking it, and where nothing is
+        to be compiled, for which the caller should not wait; whether it did.
+        """
+        if item.many or not _brief(item) or not self._inbox.borrow():
             return False
         try:
             self._work([item])
@@ -264,3 +266,12 @@ class Learner(threading.Thread):
             hosted.forecasts += len(bodies)
             body = b"\n".join(bodies) + b"\n" if ask.many else bodies[0]
             self._replies.append((ask.ticket, Reply(200, body, LINES if ask.many else JSON)))
+
+
+def _brief(item: Lines | Ask) -> bool:
+    """Whether programs are there for an item: a forecast, or a line without a new column or class."""
+    if isinstance(item, Ask):
+        return True
+    events = [entry for entry in item.entries if isinstance(entry, Event)]
+    models = [one.model for one in (item.hosted, item.hosted.challenger) if one is not None]
+    return all(isinstance(one, TableModel) and all(map(one.knows, events)) for one in models)

@@ -79,8 +79,8 @@ class Service:
         options: how models are saved.
 
     Attributes:
-        callers: who asks. Where one caller is alone, so that there is nothing to group, the thread at hand
-            does what it would wake another one for.
+        callers: who asks. Where one caller is alone, so that there is nothing to group, the event loop itself
+            writes, learns and answers, since to wake other threads costs more than a small model.
 
     Raises:
         DataError: the folder or its journal cannot be used.
@@ -161,7 +161,7 @@ class Service:
         self.learner.submit([Call(function)])
 
     def hand_on(self, item: Lines | Call) -> None:
-        """Hand an item on to the learner once the transaction is done, in the writer's thread."""
+        """Hand an item on to the learner once the transaction is done, in the thread that writes."""
         self._outbox.append(item)
 
     def consider(self, hosted: Hosted) -> None:
@@ -169,7 +169,7 @@ class Service:
         self.learner.consider(hosted)
 
     def _flush(self) -> None:
-        """Hand on what a transaction wrote, in the writer's thread."""
+        """Hand on what a transaction wrote, in the thread that writes."""
         if self._outbox:
             items, self._outbox = self._outbox, []
             one = items[0] if len(items) == 1 and self.callers.alone else None
@@ -338,5 +338,7 @@ class Service:
             raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")
         else:
             named = [(id, row) for id, row in rows if id is not None]
-            self.writer.submit(Append(self, hosted, kind, named, ticket, many))
+            task = Append(self, hosted, kind, named, ticket, many)
+            if many or not (self.callers.alone and self.writer.at_once(task)):
+                self.writer.submit(task)
         return await ticket.future

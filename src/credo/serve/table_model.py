@@ -103,6 +103,12 @@ class TableModel:
         assert isinstance(self.session.encoding, TableEncoding)
         return self.session.encoding.schema
 
+    def knows(self, event: Event) -> bool:
+        """Whether a line brings no new column and no new class, for which programs are to be compiled."""
+        y, goal = getattr(event.content, "y", None), self.schema.target
+        new = y is not None and goal.kind.classed and label_text(y, goal.whole) not in goal.classes
+        return not new and _row(event).x.keys() <= self.columns.kinds.keys()
+
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
         answers: list[Answer] = []

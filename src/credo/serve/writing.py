@@ -20,7 +20,7 @@ GROUP, WAITING = 256, 4096
 """The most lines of a transaction if they came one by one, and the most that may wait."""
 
 IDLE = 0.5
-"""After how many seconds without requests answers are written down."""
+"""After how many seconds, at the latest, the answers that wait are written down without requests."""
 
 
 PAUSE = 0.02
@@ -78,13 +78,23 @@ class Writer(threading.Thread):
             self.waiting += task.size
             self._inbox.put([task])
 
+    def at_once(self, task: Task) -> bool:
+        """Write in the thread of the caller where this one waits, which saves waking it; whether it did."""
+        if self.waiting or not self._inbox.borrow():
+            return False
+        try:
+            self._transact([task])
+        finally:
+            self._inbox.give_back()
+        return True
+
     def keep(self, answers: list[tuple[bytes, int]]) -> None:
         """Write answers, by the numbers of their lines, with the next transaction."""
         self._answers.extend(answers)
 
     def run(self) -> None:
         """Write until the end; answers without room on the disk are given again after the next start."""
-        while (tasks := self._inbox.take(IDLE if self._answers else None, GROUP)) is not None:
+        while (tasks := self._inbox.take(IDLE, GROUP)) is not None:
             if tasks or self._answers:
                 self._transact(tasks)
                 with self._inbox.turn:
