@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -161,7 +162,7 @@ class Runner:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_now": PlainBelief(self.belief)}
 
-    @property
+    @functools.cached_property
     def own_units(self) -> bool:
         """Whether targets are learned in their own units, as counts are."""
         return self.settings is not None and self.settings.target.unit == "own"

@@ -201,17 +201,17 @@ class Session(SessionState):
             if found:
                 counter.update(found)
         self._keep_up()
-        if not len(block):
+        if not (size := len(block)):
             return None, Forecasts(block.lines)
         dts = None if block.times is None else steps_between(block.times, self.clock)
         if block.times is not None:
             self.clock = float(block.times[-1])
         asked = levels if self.regression and levels is not None and len(levels) else None
         parts: list[tuple[Columns, Steps | None]] = []
-        start, before = 0, self.rows_used - len(block)
-        while start < len(block):
+        start, before = 0, self.rows_used - size
+        while start < size:
             due = Tally.next_mark(before + start)
-            rows = slice(start, min(due - before, len(block)))
+            rows = slice(start, min(due - before, size))
             y = block.y[rows]
             weights, steps = (None if one is None else one[rows] for one in (block.weights, dts))
             for part in self._parts(block.x[rows], y, weights, levels=asked, dts=steps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -179,7 +180,7 @@ class SessionState(Runner):
         """Whether the learner is a single one that keeps a posterior."""
         return self.settings.uncertain
 
-    @property
+    @functools.cached_property
     def regression(self) -> bool:
         """Whether numbers are predicted."""
         return not self.settings.target.classed
@@ -194,7 +195,7 @@ class SessionState(Runner):
         """The number of parameters of the largest member of a bank, or of the learner."""
         return passes.largest_member(self.belief)
 
-    @property
+    @functools.cached_property
     def compare(self) -> tuple[ForecastName, ...]:
         """Further methods of forecasting that are scored beside the learner's own.
 

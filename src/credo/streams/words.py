@@ -133,11 +133,11 @@ class WordLayout:
         """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
         leaves, columns = [], np.ascontiguousarray(words.T)
         for own, shape, dtype in self._columns:
-            if not shape and dtype.itemsize == 4:
-                leaves.append(columns[own.start].view(dtype))
-                continue
-            numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
-            leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
+            if shape or own.stop - own.start > 1:
+                numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
+                leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
+            else:
+                leaves.append(_from_numbers(columns[own.start], dtype))
         return self.treedef.unflatten(leaves)
 
     @functools.cached_property
@@ -209,8 +209,9 @@ def _to_numbers(leaf: np.ndarray) -> np.ndarray:
 
 def _from_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """What `_from_words` gives, in NumPy."""
-    bits = words if dtype.itemsize >= 4 else words.astype(_bits(dtype))
-    numbers: np.ndarray = words != 0 if dtype.kind == "b" else bits.view(dtype)
+    if dtype.itemsize >= 4:
+        return words.view(dtype)
+    numbers: np.ndarray = words != 0 if dtype.kind == "b" else words.astype(_bits(dtype)).view(dtype)
     return numbers
 
 

@@ -229,12 +229,12 @@ class Encoder:
         if not self.standardise:
             return after, values
         spread = known_spread(mean, sd)
-        limit = shrunk_clip(count, self.clip)
-        away = (values - mean) / np.where(spread, sd, 1.0)
+        limit, every = shrunk_clip(count, self.clip), np.count_nonzero(spread) == spread.size
+        away = (values - mean) / (sd if every else np.where(spread, sd, 1.0))
         z, size = np.maximum(np.minimum(away, limit), -limit), np.abs(away)
         if np.count_nonzero(size > ABSURD):
             z = z * (ABSURD / np.maximum(size, ABSURD)) ** 2
-        return after, np.where(spread, z, 0.0)
+        return after, z if every else np.where(spread, z, 0.0)
 
     def observed(self, chunk: Chunk) -> np.ndarray:
         """Which rows have a target that can be learned from, of the classes of the schema (n,).

@@ -122,7 +122,7 @@ class Preparation:
         number; and the cells of the target."""
         columns, count = chunk.columns, len(self._numeric)
         if not isinstance(columns, LineColumns):
-            some = [cells_of(chunk, name) for name in self._numeric]
+            some = [columns[name] if name in columns else cells_of(chunk, name) for name in self._numeric]
             return to_number_columns(some) if some else None, self._target_of(columns)
         target = self.schema.target
         number = not target.kind.classed and target.decimal == "." and target.name in columns
