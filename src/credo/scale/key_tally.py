@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,16 +43,15 @@ class KeyTally:
     def __init__(self, classes: bool, warmup: int = 0) -> None:
         self.classes, self.warmup = classes, warmup
         self.places: dict[str, int] = {}
+        self._of_slot = np.full(0, -1)
         self.totals = np.zeros(len(_TOTALS))
         self.count, self.losses = np.zeros(0), np.zeros(0)
         self.first, self.changes, self.came = np.zeros(0), np.zeros(0), np.zeros(0)
 
-    def add(self, rows: Batch, told: KeyedRows) -> None:
-        """Take in the scores of rows."""
-        places, fresh = self.places, len(self.places)
-        at = np.fromiter(map(places.get, rows.keys, itertools.repeat(-1)), np.int64, len(rows.keys))
-        for row in np.flatnonzero(at < 0).tolist():
-            at[row] = places.setdefault(rows.keys[row], len(places))
+    def add(self, rows: Batch, told: KeyedRows, *, stay: bool = False) -> None:
+        """Take in the scores of rows; whether keys `stay` in their slots, so that these are known again."""
+        fresh = len(self.places)
+        at = self._places_of(rows.keys, told.slots if stay else None)
         self._grow()
         outcome, known = told.outcome, rows.known & told.ok
         if self.warmup:
@@ -76,6 +76,22 @@ class KeyTally:
             np.add.at(self.came, at, 1.0)
         new = at >= fresh
         self.first[at[new][::-1]] = rows.lines[new][::-1]
+
+    def _places_of(self, keys: Sequence[str], slots: np.ndarray | None) -> np.ndarray:
+        """The places of keys (n,), which new ones get; by their slots if these were seen before."""
+        places = self.places
+        if slots is None:
+            at = np.fromiter(map(places.get, keys, itertools.repeat(-1)), np.int64, len(keys))
+            for row in np.flatnonzero(at < 0).tolist():
+                at[row] = places.setdefault(keys[row], len(places))
+            return at
+        if (more := int(slots.max()) + 1 - len(self._of_slot)) > 0:
+            blank = np.full(max(more, len(self._of_slot)), -1)
+            self._of_slot = np.concatenate([self._of_slot, blank])
+        for row in np.flatnonzero(self._of_slot[slots] < 0).tolist():
+            self._of_slot[slots[row]] = places.setdefault(keys[row], len(places))
+        known: np.ndarray = self._of_slot[slots]
+        return known
 
     def _grow(self) -> None:
         room = len(self.count)

@@ -110,7 +110,7 @@ class Shard:
             told = self.keyed.learn(
                 *(rows.keys, rows.x, rows.y, rows.weights), times=rows.times, late=self.plan.late
             )
-            self.tally.add(rows, told)
+            self.tally.add(rows, told, stay=self.plan.evict is None)
             self._write(rows, told)
         self.line = batch.last
 

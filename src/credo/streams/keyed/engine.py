@@ -120,8 +120,9 @@ class Engine:
 
     def learn(
         self, names: list[KeyName], rows: tuple[PyTree, PyTree, np.ndarray], clock: np.ndarray | None
-    ) -> tuple[Outcome, Info]:
-        """Forecast, score and learn the rows of a part of a call: their inputs, observations and weights."""
+    ) -> tuple[Outcome, Info, np.ndarray]:
+        """Forecast, score and learn the rows of a part of a call: their inputs, observations and weights; and
+        the slots of their keys."""
         xs, ys, weights = rows
         table = self.stack.table
         slots = self._bring(names)
@@ -164,7 +165,7 @@ class Engine:
         self.timed = clock is not None
         if self.pooled is not None and self.rows % self.pooled == 0:
             self._renew()
-        return outcome, info
+        return outcome, info, slots
 
     def ask(self, names: list[KeyName], xs: PyTree, clock: np.ndarray | None, answer: Answer) -> Any:
         """What is asked of the forecasts of the rows of a part of a call."""
