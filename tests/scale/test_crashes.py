@@ -81,29 +81,38 @@ def test_the_shards_of_a_node_that_is_lost_go_on_at_another(
     source = write(tmp_path / "t.csv", lines())
     learn_keyed(source, tmp_path / "whole", OPTIONS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    other = cluster.add_node(num_cpus=1)
-    apply, replace, calls, lost = Workers.apply, Worker._replace, 0, 0
+    apply, replace = Workers.apply, Worker._replace
 
-    def losing(self: Workers, parts: Any) -> None:
-        nonlocal calls
-        calls += 1
-        apply(self, parts)
-        if calls == 3:
-            cluster.remove_node(other, allow_graceful=False)
+    def lost(out: Path) -> int:
+        """How many actors are begun again where one of two nodes is lost."""
+        cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        other = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        calls, again = 0, 0
 
-    def counting(self: Worker) -> None:
-        nonlocal lost
-        lost += 1
-        replace(self)
+        def losing(self: Workers, parts: Any) -> None:
+            nonlocal calls
+            calls += 1
+            apply(self, parts)
+            if calls == 3:
+                cluster.remove_node(other, allow_graceful=False)
 
-    monkeypatch.setattr(Workers, "apply", losing)
-    monkeypatch.setattr(Worker, "_replace", counting)
-    options = KeyedOptions(**{**vars(OPTIONS), "shards": 4, "workers": 4, "ray": cluster.address})
-    try:
-        learn_keyed(source, tmp_path / "run", options)
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-    assert 1 <= lost <= 4 and calls == 6
-    same(tmp_path / "run", tmp_path / "whole", shards=4)
+        def counting(self: Worker) -> None:
+            nonlocal again
+            again += 1
+            replace(self)
+
+        monkeypatch.setattr(Workers, "apply", losing)
+        monkeypatch.setattr(Worker, "_replace", counting)
+        options = KeyedOptions(**{**vars(OPTIONS), "shards": 4, "workers": 4, "ray": cluster.address})
+        try:
+            learn_keyed(source, out, options)
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+        assert calls == 6
+        same(out, tmp_path / "whole", shards=4)
+        return again
+
+    # on a busy machine Ray may put all actors on one node although it was asked to spread them
+    assert any(lost(tmp_path / f"run-{number}") for number in range(4))
