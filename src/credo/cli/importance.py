@@ -11,7 +11,8 @@ from credo.cli.request import Request
 from credo.core.errors import CredoError
 from credo.live.encoding import Images
 from credo.plots import COMPACT_PALETTE, compact_figure, shortened
-from credo.sessions import RowSource, SeriesEncoding, Session, TableEncoding, permutation_importance
+from credo.sessions import RowSource, Session, TableEncoding, permutation_importance
+from credo.sessions.importance import no_table
 from credo.sessions.run_summary import ImportanceSummary
 from credo.tables import Chunk
 
@@ -40,15 +41,13 @@ class Comparison:
 
     def __init__(self, request: Request, session: Session, source: RowSource) -> None:
         encoding, asked = session.encoding, request.run.importance
-        series = isinstance(encoding, SeriesEncoding)
-        fits = isinstance(encoding, TableEncoding) and not series
-        if asked and not fits:
-            what = "a series" if series else "images"
+        what = no_table(encoding)
+        if asked and what:
             raise CredoError(f"--importance is for the columns of a table; got {what}.")
         self._session, self._latest = session, list[Chunk | Images]()
         self._held_out = bool(source.test) or request.data.test is not None
         few = isinstance(encoding, TableEncoding) and len(encoding.schema.columns) <= WIDE
-        self._wanted = fits and (self._held_out and few if asked is None else asked)
+        self._wanted = not what and (self._held_out and few if asked is None else asked)
         if self._wanted and not self._held_out:
             source.rows = self._noted(source.rows)
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import CredoError, DataError
-from credo.live.encoding import Block, TableEncoding
+from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.intake import Rows, blocks_of
 from credo.live.series import SeriesEncoding
 from credo.sessions.session import Session
 from credo.sessions.tally import BLOCKS
 from credo.tables import Chunk, Schema
 
-__all__ = ["Importance", "permutation_importance"]
+__all__ = ["Importance", "no_table", "permutation_importance"]
 
 LEAST = 20
 """The fewest rows whose cells are worth shuffling."""
@@ -94,9 +94,9 @@ def permutation_importance(
         (('a', 'b'), True)
     """
     encoding = session.encoding
-    if not isinstance(encoding, TableEncoding) or isinstance(encoding, SeriesEncoding):
-        what = "a series" if isinstance(encoding, SeriesEncoding) else "images"
+    if what := no_table(encoding):
         raise CredoError(f"the session must be one of a table; got one of {what}.", field="session")
+    assert isinstance(encoding, TableEncoding)
     if repeats < 1:
         raise CredoError(f"repeats must be at least 1; got {repeats}.", field="repeats")
     block = _encoded(encoding, rows)
@@ -126,6 +126,13 @@ def permutation_importance(
         float(own[:, 0].mean()),
         base,
     )
+
+
+def no_table(encoding: Encoding) -> str:
+    """What the rows are if they have no columns to compare; "" for those of a table."""
+    if isinstance(encoding, SeriesEncoding):
+        return "a series"
+    return "" if isinstance(encoding, TableEncoding) else "images"
 
 
 def _encoded(encoding: TableEncoding, rows: Rows | Iterable[Chunk]) -> Block:
