@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -174,8 +173,6 @@ class Moments:
         """
         if not self._steady:
             return None
-        if len(x) == 1:
-            return self._one_number(x.item())
         mean, sd = self._now
         near = np.abs(x - mean) <= FAR * sd  # NaN is not
         if np.count_nonzero(near & np.isfinite(sd)) < len(x):
@@ -190,28 +187,6 @@ class Moments:
         spread = np.sqrt(np.maximum(s2 - s1 * shift, 0.0) / self.count)
         after.__dict__.update(_steady=True, _now=_fixed(self.centre + shift, spread))
         return after
-
-    def _one_number(self, x: float) -> Moments | None:
-        """`_one` for a single column, in plain numbers, which cost a third of arrays."""
-        mean, sd, centre, s1, s2, count = self._numbers
-        if not (abs(x - mean) <= FAR * sd and math.isfinite(sd)):  # NaN is not near
-            return None
-        away, count = x - centre, count + 1
-        s1, s2 = s1 + away, s2 + away * away
-        shift, sums = s1 / count, (np.array([count]), self.centre, np.array([s1]), np.array([s2]))
-        after = Moments(self.rows + 1, *sums, None, self.streaks)
-        if int(after.rows) % BLOCK == 0:
-            return after._centred()
-        mean, sd = centre + shift, math.sqrt(max(s2 - s1 * shift, 0.0) / (count - 1))
-        after.__dict__.update(_steady=True, _numbers=(mean, sd, centre, s1, s2, count))
-        after.__dict__["_now"] = _fixed(np.array([mean]), np.array([sd]))
-        return after
-
-    @functools.cached_property
-    def _numbers(self) -> tuple[float, float, float, float, float, int]:
-        """Mean, standard deviation, centre, both sums and count of a single column."""
-        numbers = (one.item() for one in (*self._now, self.centre, self.s1, self.s2))
-        return (*numbers, self.count.item())
 
     @functools.cached_property
     def _steady(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,22 +105,12 @@ class TargetScaler:
             after, shape = state, y.shape
             mean, sd = np.broadcast_to(state.mean(), shape), np.broadcast_to(state.sd(), shape)
             count = np.broadcast_to(state.count, shape)
-        if len(y) == 1:
-            return after, self._number(y.item(), mean.item(), sd.item(), count.item())
         spread = known_spread(mean, sd)
         scale = np.where(spread, sd, 1.0)
         limit = shrunk_clip(count, self.clip)
         z = np.where(spread, np.maximum(np.minimum((y - mean) / scale, limit), -limit), 0.0)
         known = spread & (count >= self.warmup)
         return after, ScaledTarget(z[:, 0], mean[:, 0].copy(), scale[:, 0], known[:, 0])
-
-    def _number(self, y: float, mean: float, sd: float, count: int) -> ScaledTarget:
-        """`encode` of one target after so many, in plain numbers, which cost a third of arrays."""
-        spread = bool(known_spread(mean, sd))
-        scale, limit = sd if spread else 1.0, min(self.clip, math.sqrt(count))
-        z = max(min((y - mean) / scale, limit), -limit) if spread else 0.0
-        columns = (z, mean, scale, spread and count >= self.warmup)
-        return ScaledTarget(*(np.array([one]) for one in columns))
 
     def inverse(
         self, state: Moments, mean: np.ndarray | float, sd: np.ndarray | float
