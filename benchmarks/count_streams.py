@@ -22,7 +22,7 @@ Array = np.ndarray
 def dispersed(rng: np.random.Generator, mean: Array, dispersion: Array | float) -> Array:
     """Negative binomial counts of these means, with variance m + a m^2."""
     spread = np.broadcast_to(dispersion, mean.shape)
-    return rng.poisson(mean * rng.gamma(1 / spread, spread))
+    return np.asarray(rng.poisson(mean * rng.gamma(1 / spread, spread)))
 
 
 STREAMS = {

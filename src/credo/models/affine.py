@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from credo.core.types import Array, PyTree
 
@@ -70,9 +70,9 @@ def _moving(jaxpr: Jaxpr, inputs: list[bool]) -> list[bool] | None:
 
 def _step(equation: JaxprEqn, operands: list[bool]) -> list[bool] | None:
     """Which results of one operation depend on the parameters; None if one may not be affine."""
-    name, inner = equation.primitive.name, equation.params.get("jaxpr")
-    if name in ("jit", "pjit") and isinstance(inner, ClosedJaxpr):
-        return _moving(inner.jaxpr, operands)
+    name = equation.primitive.name
+    if name in ("jit", "pjit"):
+        return _moving(equation.params["jaxpr"].jaxpr, operands)
     if not all(
         jnp.issubdtype(jnp.dtype(getattr(v.aval, "dtype", bool)), jnp.floating) for v in equation.outvars
     ):

@@ -172,7 +172,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         for key, array in result.items()
     }
     first = plan[0]
-    series = {"t": np.arange(first.every, first.rows + 1, first.every)}
+    series: dict[str, np.ndarray] = {"t": np.arange(first.every, first.rows + 1, first.every)}
     for label, result in parts[first.name].items():
         for key in ("test_error", "test_nll"):
             series[f"{key} {label}"] = result[key].mean(axis=0)

@@ -58,5 +58,5 @@ def make_splits(data: Dataset, seed: int, count: int) -> Split:
         rows = [((x[part] - center) / scale, (y[part] - level) / unit) for part in (train, test)]
         divisions.append((*rows[0], *rows[1], unit))
     parts = [np.stack(part).astype(np.float32) for part in zip(*divisions, strict=True)]
-    x_train, y_train, x_test, y_test, unit = parts
-    return Split(x_train, y_train, x_test, y_test, unit, jax.random.split(jax.random.key(seed), count))
+    x_train, y_train, x_test, y_test, units = parts
+    return Split(x_train, y_train, x_test, y_test, units, jax.random.split(jax.random.key(seed), count))

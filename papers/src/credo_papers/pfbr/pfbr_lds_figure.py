@@ -53,8 +53,8 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], pla
         axes.set(title=f"d = {dim}, {plan.particles} particles", xlabel="observations t")
     panels[0].set_ylabel("KDE cross-entropy above the entropy, nats")
     dim = min(plan.dims)
-    floor = series[f"entropy, d={dim}"].mean()
-    lines = {name: arrays[f"KDE by particles, {name}"] - floor for name in _LINES if name in plan.curve}
+    level = series[f"entropy, d={dim}"].mean()
+    lines = {name: arrays[f"KDE by particles, {name}"] - level for name in _LINES if name in plan.curve}
     _plot(last, arrays["particles"], lines, marker="o")
     last.set(title=f"d = {dim}, mean over t", xlabel="particles", xscale="log")
     last.set_xticks(plan.numbers, [str(number) for number in plan.numbers])
