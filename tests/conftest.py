@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.haste import ASKED, KNOWN, OPTIMISED
+from tests.haste import ASKED, FLAGS, OPTIMISED
 
 # isort: split
 import hypothesis
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="runs with -m crash"))
         if item.get_closest_marker("thorough") and ASKED != "thorough":
             item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=thorough"))
-    if KNOWN and not OPTIMISED:
+    if FLAGS and not OPTIMISED:
         for item in items:
             if item.get_closest_marker("optimised"):
                 item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=optimised"))
