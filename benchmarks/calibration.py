@@ -188,8 +188,9 @@ def ranks(learner: Any, world: World, dim: int, key: Array) -> Array:
     """The weight (P,) of what the learner believes below the truth; NaN where an update was refused."""
     first, second, third, fourth = jax.random.split(key, 4)
     truth = jnp.sqrt(world.var) * jax.random.normal(second, (dim,))
+    init: Any = learner.init
     keyed = {"key": first} if isinstance(learner, room.ParticleLearner) else {}
-    belief = learner.init(jnp.zeros(dim), var=world.var, **keyed)
+    belief = init(jnp.zeros(dim), var=world.var, **keyed)
     unravel = belief.unravel
 
     def step(carry: tuple[Any, Array], key: Array) -> tuple[tuple[Any, Array], Array]:

@@ -21,7 +21,7 @@ def test_the_known_classes_are_those_of_a_categorical(reference: bool) -> None:
     eta = ETA[1:] if reference else ETA
     full = jnp.concatenate([jnp.zeros(1), eta]) if reference else eta
     plain, seen = Categorical(3), 2 if reference else 3
-    np.testing.assert_allclose(likelihood.probs(eta), [*plain.probs(full[:3]), 0.0])
+    np.testing.assert_allclose(likelihood.probs(eta), np.append(plain.probs(full[:3]), 0.0))
     for label in range(3):
         np.testing.assert_allclose(likelihood.log_prob(eta, label), plain.log_prob(full[:3], label))
         slope = jax.grad(likelihood.log_prob)(eta, label)

@@ -37,7 +37,7 @@ def require_narrow(field: str, value: object) -> None:
     """Refuse integers that JAX, if it has 32 bits, would wrap around without a word."""
     if isinstance(value, np.ndarray | np.generic):
         wide = value.dtype.kind in "iu" and value.dtype.itemsize == 8 and value.size > 0
-        extremes = [int(np.min(value)), int(np.max(value))] if wide else []
+        extremes = [int(value.min()), int(value.max())] if wide else []
     else:
         extremes = [value] if type(value) is int else []
     beyond = [number for number in extremes if not _LEAST <= number <= _LARGEST]
