@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 from tests.scale.test_sources import OWN, table, write
@@ -168,6 +169,9 @@ def test_what_cannot_be_read_is_refused(
     learn_keyed(rows, tmp_path / "file", OWN)
     with pytest.raises(credo.DataError, match="was not begun with a topic"):
         learn_keyed(address, tmp_path / "file", OWN, resume=True)
+    with pytest.raises(credo.CredoError, match="folder must be one of this machine for a topic of Kafka"):
+        learn_keyed(address, "memory://topics/run", OWN)
+    assert not fsspec.filesystem("memory").find("topics")
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(
         credo.CredoError, match=r"needs the package confluent-kafka: pip install -e '.\[kafka\]'"

@@ -80,8 +80,7 @@ class KafkaSource:
 
     def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The messages after those that a feed has read."""
-        if not isinstance(folder, Path):
-            raise CredoError(f"folder must be one of this machine for a topic of Kafka; got {folder}.")
+        assert isinstance(folder, Path), "learn_keyed refuses addresses"
         readings, self._begun = Readings(folder, feed.line), True
         if feed.line and not readings.ends:
             raise DataError(f"{folder} was not begun with a topic; got {self.name}.")

@@ -22,6 +22,7 @@ from credo.recipes.resolution import resolve
 from credo.recipes.settings import Settings
 from credo.scale.feed import Feed, FileEnd, Marks, are_dates
 from credo.scale.generations import Generation
+from credo.scale.kafka import SCHEME
 from credo.scale.options import BEFORE, FORMAT, MARK, STATE, KeyedOptions, KeyedResult, state_of
 from credo.scale.shard import Plan
 from credo.scale.sources import Source, open_source
@@ -87,6 +88,8 @@ def learn_keyed(
     folder = place_of(folder, "folder")
     if isinstance(folder, Address) and folder.private and options.workers:
         raise CredoError(f"workers do not see {folder}: choose a folder, or the address of a store.")
+    if isinstance(folder, Address) and isinstance(source, str) and source.startswith(SCHEME):
+        raise CredoError(f"folder must be one of this machine for a topic of Kafka; got {folder}.")
     place, state = folder / STATE, None
     if resume:
         if source == "-":
