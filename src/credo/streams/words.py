@@ -269,7 +269,7 @@ def aligned(size: int) -> np.ndarray:
 def lent(words: np.ndarray) -> Array | None:
     """An array of JAX in the same memory; None if JAX would not do without a copy."""
     with jax.ensure_compile_time_eval():
-        array = jnp.asarray(words)
+        array = jax.device_put(words, may_alias=True)
     return array if np.shares_memory(np.asarray(array), words) else None
 
 
