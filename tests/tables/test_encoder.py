@@ -56,7 +56,9 @@ CELLS = st.one_of(
         ["2024-01-01", "2024-01-01T12:00:00+02:00", "0001-01-01T00:00:00+23:59", 10**400, 1j, b"x"]
     ),
     st.sampled_from([[1], {"k": 1}, (), pd.NA, pd.NaT, np.float32(2), dt.date(2024, 1, 1), pd.Timestamp(0)]),
-    st.sampled_from([np.datetime64("2024-01-01"), np.datetime64("NaT"), np.timedelta64(3, "s"), object()]),
+    st.sampled_from(
+        [np.datetime64("2024-01-01"), np.datetime64("NaT", "s"), np.timedelta64(3, "s"), object()]
+    ),
 )
 
 
