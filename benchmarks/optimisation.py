@@ -5,7 +5,7 @@
 
 Peers need NumPy alone beside themselves, and are best installed into an environment of their own:
 
-    pip install optuna scikit-optimize bayesian-optimization
+    pip install optuna scikit-optimize bayesian-optimization botorch
 
 Every method has its defaults, sees the same functions and, with noise, the same noise (a tenth of the
 standard deviation of the function over its box), and minimises. The simple regret is the true value at the

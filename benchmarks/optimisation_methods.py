@@ -1,4 +1,4 @@
-"""Methods of `optimisation.py` as ask and tell: random points, credo, Optuna, scikit-optimize, bayes_opt.
+"""Methods of `optimisation.py` as ask and tell: random points, credo, and its peers.
 
 Each package is imported if its method is asked for, so that peers can live in environments of their own. All
 have their defaults: their own first points, and their own idea of the best point in the end.
@@ -156,10 +156,71 @@ class BayesOpt:
         return None
 
 
+class BoTorch:
+    """A Gaussian process of BoTorch with noisy log expected improvement, the default of Ax.
+
+    It has BoTorch's priors, inputs in the unit box, standardised values, and five points of Sobol's sequence
+    first, and is told whether there is noise.
+    """
+
+    def __init__(self, box: Box, seed: int, noisy: bool) -> None:
+        import torch
+
+        warnings.filterwarnings("ignore")
+        torch.set_num_threads(1)
+        torch.manual_seed(seed)
+        self._torch, self._noisy = torch, noisy
+        self._low, self._high = np.asarray(box, float).T
+        self._first = torch.quasirandom.SobolEngine(len(box), scramble=True, seed=seed)
+        self._points: list[np.ndarray] = []
+        self._values: list[float] = []
+
+    def _fit(self) -> tuple[Any, Any]:
+        """The model of the values so far, and their points in the unit box."""
+        from botorch.fit import fit_gpytorch_mll
+        from botorch.models import SingleTaskGP
+        from botorch.models.transforms import Standardize
+        from gpytorch.mlls import ExactMarginalLogLikelihood
+
+        kind = self._torch.double
+        unit = (np.stack(self._points) - self._low) / (self._high - self._low)
+        points = self._torch.tensor(unit, dtype=kind)
+        values = self._torch.tensor(self._values, dtype=kind)[:, None]
+        var = None if self._noisy else 1e-8 * values.var() * self._torch.ones_like(values)
+        model = SingleTaskGP(points, -values, var, outcome_transform=Standardize(m=1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        return model, points
+
+    def ask(self) -> np.ndarray:
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+        from botorch.optim import optimize_acqf
+
+        if len(self._points) < 5:
+            place = self._first.draw(1)[0]
+        else:
+            model, points = self._fit()
+            gain = qLogNoisyExpectedImprovement(model, points, prune_baseline=True)
+            width = len(self._low)
+            bounds = self._torch.stack([self._torch.zeros(width), self._torch.ones(width)]).double()
+            place = optimize_acqf(gain, bounds, q=1, num_restarts=10, raw_samples=512)[0][0]
+        return np.asarray(self._low + (self._high - self._low) * place.double().numpy())
+
+    def tell(self, point: np.ndarray, value: float) -> None:
+        self._points.append(point)
+        self._values.append(value)
+
+    def answer(self) -> np.ndarray | None:
+        if not self._noisy:
+            return None
+        model, points = self._fit()
+        return self._points[int(model.posterior(points).mean.argmax())]
+
+
 METHODS: dict[str, Callable[[Box, int, bool], Method]] = {
     "random": Random,
     "credo": Credo,
     "optuna": Optuna,
     "skopt": ScikitOptimize,
     "bayes_opt": BayesOpt,
+    "botorch": BoTorch,
 }
