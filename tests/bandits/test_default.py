@@ -32,11 +32,23 @@ def test_it_learns_what_is_not_linear(report: Any) -> None:
 
 
 def test_waves_are_trusted_where_nothing_is_linear(report: Any) -> None:
-    weights = np.exp(np.asarray(report.beliefs.belief.log_weights))
+    weights = np.exp(np.asarray(report.beliefs.belief.belief.log_weights))
     assert weights.shape == (2, 3)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-4)
     assert np.all(weights[:, :2].sum(1) > 0.8)
     assert np.all(weights > 1e-9)  # any member may still take over
+
+
+def test_it_explores_less_where_rewards_have_little_noise(report: Any) -> None:
+    """Standard deviations are in units of the errors so far, and those of the first rewards are large."""
+    learner: Any = bandits.default_agent(2, 2).agent.learner
+    factor = np.asarray(jax.vmap(learner.factor)(report.beliefs.belief))
+    errors = np.asarray(report.beliefs.belief.errors.mean)
+    np.testing.assert_allclose(factor, np.sqrt(np.minimum(errors / 0.1, 1.0)), rtol=1e-6)
+    assert float(learner.factor(bandits.default_agent(2, 2).init(0).belief)) == 1.0
+    calm = environments.KnownRewards(jnp.ones((200, 2)), jnp.tile(jnp.array([[0.0, 1.0]]), (200, 1)))
+    after = bandits.play(bandits.default_agent(2, 2), calm, seeds=2).beliefs.belief
+    assert np.all(np.asarray(jax.vmap(learner.factor)(after)) < 0.8)
 
 
 def test_every_arm_has_a_chance(report: Any) -> None:
@@ -96,7 +108,7 @@ def test_wide_contexts_have_no_covariance_over_them() -> None:
 
 def test_a_reward_among_many_arms_learns_in_one() -> None:
     bandit = bandits.Bandit(bandits.default_agent(40, 2))
-    assert bandit.agent.learner.size == 3  # type: ignore[attr-defined]
+    assert bandit.agent.learner.learner.size == 3  # type: ignore[attr-defined]
     assert bandit.reward(bandit.decide(np.ones(2)).id, 1.0)
     tell = bandit._engine.programs._tell
     assert tell is not None and tell.arm is not None  # the line walks in all arms, and waves in one
@@ -112,7 +124,7 @@ def test_many_arms_have_few_waves_and_a_wide_prior(arms: int, waves: int, var: f
 
 
 def test_waves_and_lines_take_over_as_rarely_from_each_other() -> None:
-    learner: Any = bandits.default_agent(3, 2).agent.learner
+    learner: Any = bandits.default_agent(3, 2).agent.learner.learner  # type: ignore[attr-defined]
     rates = np.asarray(learner.switching)
     np.testing.assert_allclose(rates.sum(axis=1), 1.0, atol=1e-7)
     np.testing.assert_allclose([*rates[1:, 0], rates[0, 1:].sum()], 1e-4, rtol=1e-3)

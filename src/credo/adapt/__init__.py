@@ -28,6 +28,7 @@ from credo.adapt.experts import Bank, Experts
 from credo.adapt.loss_rates import LossRate
 from credo.adapt.monitored import Monitored, Monitoring, WatchedChanges
 from credo.adapt.nested import Around, Mixture
+from credo.adapt.noise_scaled import NoiseScale, NoiseScaled
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
@@ -68,6 +69,8 @@ __all__ = [
     "Mixture",
     "Monitored",
     "Monitoring",
+    "NoiseScale",
+    "NoiseScaled",
     "OutlierIndicator",
     "Piece",
     "PriorReset",

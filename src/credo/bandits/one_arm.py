@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from credo.adapt import Bank, Experts
+from credo.adapt import Bank, Experts, NoiseScaled
 from credo.bandits.designs import ArmBeliefs, ArmsDesign
 from credo.bandits.rewards import AgentBelief, Rewards
 from credo.core.groups import Groups
@@ -52,6 +52,8 @@ class ArmStep(NamedTuple):
 
 def has_arms(learner: Learner[Any]) -> bool:
     """Whether a learner of pairs (context, arm) learns arms apart: an `ArmsDesign`, or `Experts` of such."""
+    if isinstance(learner, NoiseScaled):
+        return has_arms(learner.learner)
     if isinstance(learner, Experts):
         bank = learner.bank
         return all(map(has_arms, bank.parts if isinstance(bank, Groups) else (bank,)))
@@ -125,7 +127,8 @@ def _taken(belief: Any, arm: Array) -> Any:
         if isinstance(part, Bank):
             own = jax.tree.map(take, part.beliefs, is_leaf=_is_part)
             return replace(part, beliefs=own, priors=_marked(own))
-        assert isinstance(part, ArmBeliefs)
+        if not isinstance(part, ArmBeliefs):
+            return part
         axis = jnp.ndim(part.t)
         beliefs = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, arm, 1, axis), part.beliefs)
         return OneArm(beliefs, part.t, jnp.zeros(jnp.shape(part.t), bool))
@@ -150,7 +153,8 @@ def _returned(near: Any, later: Any) -> tuple[Any, list[Array]]:
         if isinstance(part, Bank):
             own = jax.tree.map(back, part.beliefs, whole.beliefs, is_leaf=_is_part)
             return replace(part, beliefs=own, priors=whole.priors)
-        assert isinstance(part, OneArm)
+        if not isinstance(part, OneArm):
+            return part
         fresh.append(jnp.any(part.fresh))
         return ArmBeliefs(part.beliefs, part.t)
 

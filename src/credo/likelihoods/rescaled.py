@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
-from credo.core.records import record
+from credo.core.groups import each
+from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.likelihoods.expectation import Expectation
+from credo.likelihoods.expectation import Expectation, LatentExpectation
 from credo.likelihoods.predictive import Predictive
-from credo.likelihoods.weighted_expectation import value_cdf
+from credo.likelihoods.weighted_expectation import IndependentExpectation, WeightedExpectation, value_cdf
 
-__all__ = ["FARTHEST", "Rescaled", "RescaledExpectation"]
+__all__ = ["FARTHEST", "Rescaled", "RescaledExpectation", "rescaled"]
 
 FARTHEST = 1e3
 """An observation farther from the location than this many scales is judged as one that is so far: no density
@@ -84,7 +86,8 @@ class RescaledExpectation(Expectation):
 
     Arguments:
         expectation: the distribution of E[z].
-        location, scale: numbers, the second above 0.
+        location: what is added, a number, or one for every E[y] (K,).
+        scale: the factor, a number above 0.
 
     Example:
         >>> import credo
@@ -112,7 +115,8 @@ class RescaledExpectation(Expectation):
         return self.scale**2 * self.expectation.var
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        return self.location + self.scale * self.expectation.sample(key, shape)
+        draws = self.scale * self.expectation.sample(key, shape)
+        return jnp.broadcast_to(self.location, draws.shape) + draws
 
     def latent_cdf(self, u: Array) -> Array:
         """P(E[y] <= u)."""
@@ -124,3 +128,28 @@ class RescaledExpectation(Expectation):
         inner = self.expectation
         centre, spread = inner.latent_scale() if self._linear else (inner.mean, inner.sd)
         return self.location + self.scale * centre, self.scale * spread
+
+
+def rescaled(law: Expectation, location: Array, scale: Array) -> Expectation:
+    """The distribution of location + scale E[z], of the same kind where that is of numbers which are normal.
+
+    So what is exact for normal distributions, and for mixtures of them, stays so.
+
+    Arguments:
+        law: the distribution of E[z].
+        location: what is added (K,).
+        scale: by which number all are multiplied, at least 0.
+    """
+    if isinstance(law, WeightedExpectation):
+        return WeightedExpectation(
+            each(lambda one: rescaled(one, location, scale), law.parts), law.log_weights
+        )
+    if isinstance(law, IndependentExpectation):
+        return IndependentExpectation(
+            jax.vmap(lambda one, at: rescaled(one, at[None], scale))(law.parts, location)
+        )
+    if isinstance(law, LatentExpectation) and law.linear:
+        factor = None if law.factor is None else scale * law.factor
+        eta = location.reshape(law.eta.shape) + scale * law.eta
+        return replace(law, eta=eta, cov=scale**2 * law.cov, factor=factor)
+    return RescaledExpectation(law, location, scale)

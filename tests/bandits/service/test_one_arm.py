@@ -37,7 +37,8 @@ def experts(
     learners = [credo.extended_kalman(credo.Model(net, noise), dynamics=move) for move in moves]
     both = credo.Experts([bandits.designs.ArmsDesign(learner, arms) for learner in learners], switching=1e-3)
     policy = bandits.UCB(0.7)
-    agent = bandits.Agent(both, arms, "pairs", policy, "online", units="online" if units else None)
+    scaled = credo.adapt.NoiseScaled(both, 0.1, 5.0)
+    agent = bandits.Agent(scaled, arms, "pairs", policy, "online", units="online" if units else None)
     start = net.init(0, (INPUTS,))
     return DefaultAgent(agent, lambda _: start, credo.adapt.Each([0.3, 1.0]), INPUTS)
 
@@ -109,11 +110,11 @@ def test_one_by_one_and_together_have_one_result_which_is_that_of_the_agent(kind
 def test_an_expert_that_fails_returns_to_its_prior_with_all_arms() -> None:
     start = experts(3, units=False)
     belief = start.init(0)
-    broken = belief.belief.beliefs.beliefs.cov.root.at[1, 0].set(np.inf)
-    told = credo.replace(
-        belief.belief.beliefs.beliefs, cov=credo.replace(belief.belief.beliefs.beliefs.cov, root=broken)
-    )
-    inner = credo.replace(belief.belief, beliefs=credo.replace(belief.belief.beliefs, beliefs=told))
+    bank = belief.belief.belief
+    arms = bank.beliefs.beliefs
+    broken = credo.replace(arms, cov=credo.replace(arms.cov, root=arms.cov.root.at[1, 0].set(np.inf)))
+    bank = credo.replace(bank, beliefs=credo.replace(bank.beliefs, beliefs=broken))
+    inner = credo.replace(belief.belief, belief=bank)
     bandit = bandits.Bandit(start, belief=credo.replace(belief, belief=inner))
     for x in XS[:4]:
         bandit.reward(bandit.decide(x, arms=["1"]).id, 1.0)
@@ -122,7 +123,7 @@ def test_an_expert_that_fails_returns_to_its_prior_with_all_arms() -> None:
     assert bandit.reward(decision.id, 0.5)
     after = bandit.belief
     assert same(after, by_agent(bandit, before, [decision.id], [0.5], 4))
-    mean = np.asarray(after.belief.beliefs.beliefs.mean)
+    mean = np.asarray(after.belief.belief.beliefs.beliefs.mean)
     assert not mean[1, 1].any() and mean[0, 1].any()
 
 
@@ -258,7 +259,7 @@ def test_threads_decide_by_whole_beliefs_while_rewards_are_learned() -> None:
         while not stop.is_set():
             try:
                 bandit.decide(XS[0])
-                assert np.isfinite(np.asarray(bandit.belief.belief.log_weights)).all()
+                assert np.isfinite(np.asarray(bandit.belief.belief.belief.log_weights)).all()
             except Exception as error:
                 wrong.append(error)
 
