@@ -14,6 +14,7 @@ from tests.bandits.evaluation.worlds import VALUE, World, fixed_log, learning_lo
 from credo.bandits import Log, evaluate_policy
 from credo.bandits.evaluation import EstimatorName, IntervalName, confidence_sequence
 from credo.bandits.evaluation.intervals import bernstein_interval, likelihood_interval
+from credo.bandits.evaluation.weighed_rows import reach_beyond
 
 RUNS = 200
 FEWEST = 181
@@ -144,3 +145,10 @@ def test_the_seed_decides_the_bootstrap() -> None:
     log, target = fixed_log(50, 0)
     once, again, other = (evaluate_policy(log, target, interval="bootstrap", seed=seed) for seed in (0, 0, 1))
     assert once == again and once != other
+
+
+@pytest.mark.parametrize(("pairs", "reach"), [(1, 5.0), (2, 2.5), (10, 2.0)])
+def test_the_fewer_rows_carry_the_variance_the_farther_may_a_term_lie(pairs: int, reach: float) -> None:
+    terms = np.concatenate([np.ones(pairs), -np.ones(pairs), np.zeros(50)])  # 2 pairs rows carry all of it
+    assert reach_beyond(terms) == pytest.approx(reach, rel=1e-12)
+    assert reach_beyond(np.zeros(5)) == 2.0

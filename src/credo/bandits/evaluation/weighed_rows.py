@@ -33,7 +33,7 @@ __all__ = [
     "weigh_rows",
 ]
 
-BEYOND, FEW = 2.0, 20.0
+BEYOND, FEW = 2.0, 10.0
 """What `reach_beyond` gives if many rows carry the variance, and what it divides by their number if few."""
 
 
@@ -269,7 +269,7 @@ def unseen_corners(
 def reach_beyond(terms: np.ndarray) -> float:
     """How many times as far from their mean as the farthest of some terms (N,) one may be that was not seen.
 
-    It is 2, or more if few rows carry the variance: 20 over their effective number, (sum d^2)^2 / sum d^4.
+    It is 2, or more if few rows carry the variance: 10 over their effective number, (sum d^2)^2 / sum d^4.
     """
     squares = (terms - terms.mean()) ** 2
     spread = float((squares**2).sum())
