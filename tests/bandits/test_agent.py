@@ -220,6 +220,26 @@ def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
     assert not bool(info.ok) and after.units == early.units
 
 
+@pytest.mark.parametrize(
+    ("rewards", "scale"),
+    [
+        ([5.0] * 14 + [7.0], 2.0),  # the one value that is rare says little of a standard deviation
+        ([0.0, 1.0] * 5, np.std([0.0, 1.0] * 5, ddof=1) / 0.4),  # 1.3, which is more than the gap
+        ([0.0] * 9 + [1.0], 1.0),
+        ([0.0] * 8 + [0.5, 1.0], np.std([0.0] * 8 + [0.5, 1.0], ddof=1) / 0.4),  # three values
+    ],
+)
+def test_the_unit_of_rewards_of_two_values_is_no_less_than_the_gap_between_them(
+    rewards: list[float], scale: float
+) -> None:
+    one, belief, _ = agent("arms", units="online")
+    for x, arm, reward in zip(XS, PULLED, rewards, strict=False):
+        assert belief.units is not None and float(belief.units.known[1]) == 0.0
+        belief, _ = one.update(belief, x, int(arm), reward)
+    assert belief.units is not None
+    np.testing.assert_allclose(belief.units.known, np.array([np.mean(rewards), scale]), rtol=1e-10)
+
+
 def test_draws_stay_inside_the_support() -> None:
     pmf = jnp.array([0.0, 0.3, 0.0, 0.7, 0.0])
     arms = jax.vmap(lambda key: draw(pmf, key))(jax.random.split(jax.random.key(0), 20000))

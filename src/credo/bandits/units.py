@@ -54,6 +54,14 @@ class FirstRewards:
         """How many rewards wait."""
         return jnp.sum(self.rows[:, 2] > 0, dtype=jnp.int32)
 
+    def gap(self, reward: Array) -> Array:
+        """The gap between the two values of these rewards and one more; 0 if there are not two."""
+        waits, values = self.rows[:, 2] > 0, self.rows[:, 1]
+        low = jnp.minimum(jnp.min(jnp.where(waits, values, jnp.inf)), reward)
+        high = jnp.maximum(jnp.max(jnp.where(waits, values, -jnp.inf)), reward)
+        two = jnp.all(~waits | (values == low) | (values == high))
+        return jnp.where(two, high - low, 0.0)
+
     def keep(self, row: Row) -> FirstRewards:
         """The rewards with one more; if there is no room, the oldest goes."""
         kind = self.rows.dtype
@@ -86,10 +94,12 @@ class LearnedUnits:
     """What is known of the units of rewards: the location and the scale of z = (reward - location) / scale.
 
     The scale is the standard deviation of the first ten rewards (more, while all are alike), divided by
-    `REWARD_SD`, and the location their mean. Then both stay, since an agent that improves must not move the
-    zero of what it learned. They begin again where ten rewards in a row are far from all others, which are
-    other units for good (`credo.adapt.RunningMoments`). `known` holds both (2,); the scale is 0 until they
-    are known.
+    `REWARD_SD`, and the location their mean. If these have two values only, as rewards of 0 and 1 do, the
+    scale is at least the gap between them: of a value that is rare, chance alone makes the standard deviation
+    of ten rewards half as large or twice as large. Then both stay, since an agent that improves must not move
+    the zero of what it learned. They begin again where ten rewards in a row are far from all others, which
+    are other units for good (`credo.adapt.RunningMoments`). `known` holds both (2,); the scale is 0 until
+    they are known.
     """
 
     moments: RunningMoments
@@ -118,7 +128,8 @@ class LearnedUnits:
         moments = self.moments.observe(jnp.where(row.weight > 0, row.reward, jnp.nan))
         ready, again = self.known[1] > 0, moments.restarts > self.moments.restarts
         now = ~ready & (moments.count >= WARMUP) & moments.known
-        fresh = jnp.stack([moments.mean, moments.sd / REWARD_SD])
+        gap = jnp.where(ready, 0.0, self.first.gap(row.reward))
+        fresh = jnp.stack([moments.mean, jnp.maximum(moments.sd / REWARD_SD, gap)])
         known = jnp.where(now | (ready & again), fresh, self.known)
         first = select(ready | now | ~(row.weight > 0), self.first, self.first.keep(row))
         return LearnedUnits(moments, known, first), now
