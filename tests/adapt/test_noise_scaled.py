@@ -35,7 +35,7 @@ def test_it_expects_what_a_regression_with_the_noise_that_was_seen_does(forgetti
     ys[4] = np.nan
     rows = np.array([1.0, 1.0, 0.5, 1.0, 1.0, 0.0, 1.0, 1.0, 2.0, 1.0])
     total, count, seen = 2.0 * 0.5 * ASSUMED, 2.0, np.zeros(0, int)
-    belief = learner.init(jnp.zeros(P), var=1.5)
+    belief, factor = learner.init(jnp.zeros(P), var=1.5), 1.0
     for n in range(T):
         if np.isfinite(ys[n]) and rows[n]:
             scaled = np.sqrt(rows[seen])
