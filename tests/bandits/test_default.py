@@ -46,6 +46,9 @@ def test_it_explores_less_where_rewards_have_little_noise(report: Any) -> None:
     errors = np.asarray(report.beliefs.belief.errors.mean)
     np.testing.assert_allclose(factor, np.sqrt(np.minimum(errors / 0.1, 1.0)), rtol=1e-6)
     assert float(learner.factor(bandits.default_agent(2, 2).init(0).belief)) == 1.0
+    assert float(bandits.default_agent(2, 2).init(0).belief.errors.mean) == pytest.approx(
+        0.5
+    )  # five times 0.1
     calm = environments.KnownRewards(jnp.ones((200, 2)), jnp.tile(jnp.array([[0.0, 1.0]]), (200, 1)))
     after = bandits.play(bandits.default_agent(2, 2), calm, seeds=2).beliefs.belief
     assert np.all(np.asarray(jax.vmap(learner.factor)(after)) < 0.8)
