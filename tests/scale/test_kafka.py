@@ -134,6 +134,13 @@ def test_a_topic_is_followed(
     as_from_a_file(tmp_path, taken)
 
 
+def test_a_look_at_the_columns_leaves_the_first_rows_to_be_seen(broker: Broker) -> None:
+    with KafkaSource(broker.send("looked", ROWS[:100]), 10, False, None) as source:
+        assert source.columns == ("user", "t", "x", "y", "kind")
+        assert sum(map(len, source.peek(40))) < 100
+        assert sum(map(len, source.peek(1000))) == sum(map(len, source.peek(40))) == 100
+
+
 def test_messages_that_are_no_objects_are_counted(broker: Broker, tmp_path: Path) -> None:
     address = broker.send("bad", [*ROWS[:60], None, b"[1]", b"\xff", *ROWS[60:90]])
     result = learn_keyed(address, tmp_path / "run", OWN)

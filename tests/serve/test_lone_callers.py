@@ -68,12 +68,19 @@ def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not
 def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("credo.serve.writing.PAUSE", 60.0)
+    for name in ("PAUSE", "IDLE"):  # nor are answers alone written meanwhile
+        monkeypatch.setattr(f"credo.serve.writing.{name}", 60.0)
     with hosting(tmp_path) as client, ThreadPoolExecutor(9) as pool:
         client.put("/v1/models/linear", json=LINEAR)
         ready(client)
-        writer, free = client.service.writer, threading.Event()
-        client.service._call(lambda: free.wait(20.0))
+        writer, busy, free = client.service.writer, threading.Event(), threading.Event()
+
+        def work() -> None:
+            busy.set()
+            free.wait(60.0)
+
+        client.service._call(work)
+        assert busy.wait(10.0)  # or the learner might take the first row together with this
         before = writer.transactions
         first = pool.submit(client.post, "/v1/models/linear/learn", json=row(0))
         until(lambda: len(client.service.learner._inbox) == 1)

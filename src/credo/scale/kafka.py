@@ -61,17 +61,17 @@ class KafkaSource:
         if self._ahead is None:
             self._place({})
             self._ahead = []
-            count, until = 0, time.monotonic() + PATIENCE
-            while (not count and self.follow is not None) or (count < rows and not self._over()):
-                messages, ended = self.topic.take(self.chunk_rows, WAIT)
-                self._ended |= ended
-                count += len(messages)
-                if messages:
-                    self._ahead.append(messages)
-                elif not self._over() and time.monotonic() > until:
-                    raise self._silent()
-            if not self._ahead:
-                raise DataError(f"{self.name} has no message.")
+        count, until = sum(map(len, self._ahead)), time.monotonic() + PATIENCE
+        while (not count and self.follow is not None) or (count < rows and not self._over()):
+            messages, ended = self.topic.take(self.chunk_rows, WAIT)
+            self._ended |= ended
+            count += len(messages)
+            if messages:
+                self._ahead.append(messages)
+            elif not self._over() and time.monotonic() > until:
+                raise self._silent()
+        if not self._ahead:
+            raise DataError(f"{self.name} has no message.")
         chunks, line = [], 0
         for messages in self._ahead:
             chunks.append(self._chunk(line, messages))
