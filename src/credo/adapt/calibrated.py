@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.adapt.moments import log_sum_few, matched
 from credo.adapt.nested import Around, B, floating
-from credo.adapt.priors import moved
+from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import forecast_mixture
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
@@ -21,7 +21,6 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.weights import fixed_share
-from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Contaminated, Predictive
 from credo.likelihoods.contaminated import outlier_log_density, with_outliers
@@ -288,11 +287,4 @@ def _(beliefs: Calibration, weights: Array) -> Calibration[Any]:  # type: ignore
     return Calibration(matched(beliefs.belief, weights), shares, beliefs.t[0], doubt)
 
 
-@moved.register
-def _(
-    parent: Calibration,  # type: ignore[type-arg]
-    prior: Calibration,  # type: ignore[type-arg]
-    dynamics: Dynamics,
-    dt: ArrayLike | None,
-) -> Calibration[Any]:
-    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))
+moved.register(Calibration)(moved_inside)

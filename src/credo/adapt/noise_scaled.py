@@ -9,14 +9,13 @@ import jax.numpy as jnp
 from credo.adapt.loss_rates import LossRate, LossSums
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
-from credo.adapt.priors import moved
+from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.records import record, replace
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Predictive
 from credo.likelihoods.rescaled import rescaled
@@ -153,11 +152,4 @@ def _(beliefs: NoiseScale, weights: Array) -> NoiseScale[Any]:  # type: ignore[t
     return NoiseScale(matched(beliefs.belief, weights), errors, beliefs.t[0])
 
 
-@moved.register
-def _(
-    parent: NoiseScale,  # type: ignore[type-arg]
-    prior: NoiseScale,  # type: ignore[type-arg]
-    dynamics: Dynamics,
-    dt: ArrayLike | None,
-) -> NoiseScale[Any]:
-    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))
+moved.register(NoiseScale)(moved_inside)

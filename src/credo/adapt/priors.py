@@ -11,9 +11,9 @@ hypothesis, their mixture is matched in its first two moments first.
 from __future__ import annotations
 
 import functools
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from credo.adapt.nested import renewed
+from credo.adapt.nested import Around, renewed
 from credo.beliefs import Anchor, Beta, ClassNormals, Dirichlet, Gamma, Gaussian, Particles
 from credo.beliefs.particles import RESET, moments
 from credo.core.errors import CredoError
@@ -23,7 +23,15 @@ from credo.core.types import Array, ArrayLike
 from credo.dynamics import Dynamics, Inflation, OrnsteinUhlenbeck, Static
 from credo.learners.base import Belief
 
-__all__ = ["ConditionalPrior", "PriorReset", "Subset", "descend", "moved", "require_conditional_prior"]
+__all__ = [
+    "ConditionalPrior",
+    "PriorReset",
+    "Subset",
+    "descend",
+    "moved",
+    "moved_inside",
+    "require_conditional_prior",
+]
 
 B = TypeVar("B", bound=Belief)
 
@@ -122,6 +130,13 @@ def moved(parent: object, prior: object, dynamics: Dynamics, dt: ArrayLike | Non
         f"the conditional prior of a {type(parent).__name__} must be PriorReset() or Static(); "
         f"got {dynamics!r}."
     )
+
+
+def moved_inside(
+    parent: Around[Any], prior: Around[Any], dynamics: Dynamics, dt: ArrayLike | None
+) -> Around[Any]:
+    """`moved` of a belief around another one that is moved and keeps the rest."""
+    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))
 
 
 @moved.register

@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
-from credo.adapt.priors import moved
+from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import Answer, Question
 from credo.adapt.running_moments import RunningMoments, farthest
 from credo.adapt.warmup import Plan, Target, Waiting, learn_scaled, planned, target_of
@@ -20,7 +20,6 @@ from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.dynamics import Dynamics
 from credo.learners.acceptance import call_fenced, clean
 from credo.likelihoods import Predictive, Rescaled, RescaledExpectation
 
@@ -328,11 +327,4 @@ def _(beliefs: Scaling, weights: Array) -> Scaling[Any]:  # type: ignore[type-ar
     return replace(first, belief=matched(beliefs.belief, weights), t=beliefs.t[0])
 
 
-@moved.register
-def _(
-    parent: Scaling,  # type: ignore[type-arg]
-    prior: Scaling,  # type: ignore[type-arg]
-    dynamics: Dynamics,
-    dt: ArrayLike | None,
-) -> Scaling[Any]:
-    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))
+moved.register(Scaling)(moved_inside)

@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.adapt.moments import log_sum_few, matched
 from credo.adapt.nested import Around, B, floating
-from credo.adapt.priors import moved
+from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
@@ -20,7 +20,6 @@ from credo.core.records import record, replace
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.weights import fixed_share
-from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Predictive, Rescaled
 
@@ -187,11 +186,4 @@ def _(beliefs: Stretch, weights: Array) -> Stretch[Any]:  # type: ignore[type-ar
     return Stretch(matched(beliefs.belief, weights), shares, beliefs.t[0])
 
 
-@moved.register
-def _(
-    parent: Stretch,  # type: ignore[type-arg]
-    prior: Stretch,  # type: ignore[type-arg]
-    dynamics: Dynamics,
-    dt: ArrayLike | None,
-) -> Stretch[Any]:
-    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))
+moved.register(Stretch)(moved_inside)
