@@ -32,6 +32,14 @@ def test_a_search_finds_the_minimum_of_branin_and_goes_on() -> None:
     assert len(again.history) == 26 and again.best[1] <= value
 
 
+def test_the_minimum_of_a_smooth_function_is_found_to_five_digits() -> None:
+    def bowl(x: Any) -> float:
+        return float(100 * (np.exp(x[0]) - 1.5) ** 2 + 30 * (x[1] + 0.2 * x[0]) ** 2)
+
+    for seed in (0, 2):  # with noise of 1e-7 at least, both end above 2e-4
+        assert bandits.minimize(bowl, [[-2, 2], [-2, 2]], evaluations=25, seed=seed).best[1] < 3e-5
+
+
 def test_a_search_keeps_away_from_trials_that_fail(tmp_path: Path) -> None:
     def half(x: Any) -> float | None:
         return None if x[0] + x[1] < 8.0 else _branin(x)  # one of the three minima fails

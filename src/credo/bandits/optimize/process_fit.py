@@ -32,6 +32,10 @@ SHAPE, SCALE = 2.0, 1.0
 LENGTH_SD, NOISE, NOISE_SD, BEND, BEND_SD = 1.0, 1e-4, 3.0, 2.0, 2.0
 """The laws of the logarithms of length scales, of the noise in units of that variance, and of the bend."""
 
+LEAST, LEAST_SINGLE = 1e-10, 1e-5
+"""The least noise in units of that variance, in double and in single precision: it limits how near a search
+can come to the minimum of a smooth function."""
+
 SHORTEST, LONGEST, SURE = 0.03, 30.0, 1e-2
 """The ends of length scales, and the most noise of values that are not centred, such as labels."""
 
@@ -127,7 +131,7 @@ def fit_process(
     pairs, eye = told[:, None] & told[None, :], identity(trials.capacity, kind)
     offset, spread = jnp.asarray(learner.offset_var, kind), trials.units().sd
     median = 0.5 * math.log(variables)
-    lowest = 1e-7 if precision(kind).eps < 1e-10 else 1e-5
+    lowest = LEAST if precision(kind).eps < 1e-10 else LEAST_SINGLE
 
     def matrix(numbers: Array) -> Array:
         length = jnp.exp(numbers[:variables])[columns]
