@@ -15,6 +15,7 @@ from credo.bandits.rewards import AgentBelief, Rewards, UnitsName, own_expectati
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.inputs import require_numbers
 from credo.core.keys import as_key, split_in_two
+from credo.core.platforms import in_branch
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
@@ -244,17 +245,27 @@ def _decide(
 def _choose(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, key: Array, allowed: ArrayLike | None
 ) -> Choice:
-    law = agent.rewards.expect_arms(belief, x)
-    mean, sd = law.mean, law.sd
+    law, mean, sd = in_branch(_expected, agent, belief, x)
     mask = jnp.ones(agent.arms, bool) if allowed is None else jnp.asarray(allowed, bool)
     first, second = split_in_two(key)
     pmf = agent.policy.pmf(law, mask, belief.t, first)
     share = mask.astype(pmf.dtype)
     pmf = jnp.where(jnp.all(jnp.isfinite(pmf)), pmf, share / jnp.sum(share))
     arm = draw(pmf, second)
+    return Choice(arm, pmf[arm], pmf, mean, sd)
+
+
+def _expected(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> tuple[Expectation, Array, Array]:
+    """What is expected of each arm, with its means and standard deviations in the rewards' own units.
+
+    `_choose` asks for it in a branch, which leaves fewer operations ready at once in either part. If there
+    are more than eight, XLA wakes another thread, which can take longer than the decision.
+    """
+    law = agent.rewards.expect_arms(belief, x)
+    mean, sd = law.mean, law.sd
     if belief.units is not None:
         mean, sd = belief.units.location + belief.units.scale * mean, belief.units.scale * sd
-    return Choice(arm, pmf[arm], pmf, mean, sd)
+    return law, mean, sd
 
 
 def draw(pmf: Array, key: Array) -> Array:
