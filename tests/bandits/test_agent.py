@@ -240,6 +240,18 @@ def test_the_unit_of_rewards_of_two_values_is_no_less_than_the_gap_between_them(
     np.testing.assert_allclose(belief.units.known, np.array([np.mean(rewards), scale]), rtol=1e-10)
 
 
+def test_a_choice_says_what_is_expected_in_units_of_the_rewards() -> None:
+    start = bandits.default_agent(ARMS, 2)
+    one, belief = start.agent, start.init(0)
+    for step in range(14):
+        x, reward = jnp.asarray([1.0, step % 3]), 1000.0 + 50.0 * (step % 4)
+        belief, _ = one.update(belief, x, step % ARMS, reward)
+    law, choice = one.expect(belief, jnp.ones(2)), one.decide(belief, jnp.ones(2), key=0)
+    np.testing.assert_allclose(choice.mean, law.mean, rtol=1e-9)
+    np.testing.assert_allclose(choice.sd, law.sd, rtol=1e-9)
+    assert choice.mean.min() > 900 and choice.sd.min() > 1
+
+
 def test_draws_stay_inside_the_support() -> None:
     pmf = jnp.array([0.0, 0.3, 0.0, 0.7, 0.0])
     arms = jax.vmap(lambda key: draw(pmf, key))(jax.random.split(jax.random.key(0), 20000))
