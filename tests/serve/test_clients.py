@@ -14,6 +14,7 @@ import pytest
 from tests.serve.conftest import Host, hosting, ready
 
 from credo.cli import main
+from credo.serve import callers
 from credo.sessions import Session
 
 CLIENTS, EACH = 64, 3
@@ -48,6 +49,8 @@ def test_rows_of_64_clients_give_the_belief_of_credo_learn(
     """The bits of the belief and of the moments, and the scores, whose sums are of groups, to 1e-12: the
     service groups rows by chance, the command by 100.
     """
+    # all callers of a test client have one address, as a lone caller has
+    monkeypatch.setattr(callers, "LONELY", float("inf"))
     with hosting(tmp_path / "service") as host:
         # columns are inferred by both, from rows that hold all categories
         spec = {"target": "y", "first": CLIENTS, "options": {"model": "linear"}}

@@ -68,6 +68,7 @@ def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not
 def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(callers, "LONELY", float("inf"))  # all callers of a test client have one address
     for name in ("PAUSE", "IDLE"):  # nor are answers alone written meanwhile
         monkeypatch.setattr(f"credo.serve.writing.{name}", 60.0)
     with hosting(tmp_path) as client, ThreadPoolExecutor(9) as pool:
