@@ -55,10 +55,15 @@ class Random:
 class Credo:
     """`bandits.Optimizer` without options."""
 
+    told = False
+    """Whether it is told whether there is noise."""
+
     def __init__(self, box: Box, seed: int, noisy: bool) -> None:
         from credo import bandits
 
-        self._best = bandits.Optimizer(None, box, goal="min", seed=seed)
+        self._best = bandits.Optimizer(
+            None, box, goal="min", deterministic=self.told and not noisy, seed=seed
+        )
 
     def ask(self) -> np.ndarray:
         return np.asarray(self._best.ask())
@@ -68,6 +73,12 @@ class Credo:
 
     def answer(self) -> np.ndarray | None:
         return np.asarray(self._best.recommended)
+
+
+class CredoTold(Credo):
+    """The same, told whether there is noise, as scikit-optimize and BoTorch are."""
+
+    told = True
 
 
 class Optuna:
@@ -219,6 +230,7 @@ class BoTorch:
 METHODS: dict[str, Callable[[Box, int, bool], Method]] = {
     "random": Random,
     "credo": Credo,
+    "credo-told": CredoTold,
     "optuna": Optuna,
     "skopt": ScikitOptimize,
     "bayes_opt": BayesOpt,

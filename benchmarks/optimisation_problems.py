@@ -121,6 +121,56 @@ def dixon_price(x: Vector) -> float:
     return float((x[0] - 1) ** 2 + steps.sum())
 
 
+def michalewicz(x: Vector) -> float:
+    """Narrow channels in flat land."""
+    numbers = np.arange(1, len(x) + 1)
+    return float(-np.sum(np.sin(x) * np.sin(numbers * x**2 / np.pi) ** 20))
+
+
+def powell(x: Vector) -> float:
+    """A bowl that is flat in some directions."""
+    a, b, c, d = x.reshape(-1, 4).T
+    return float(np.sum((a + 10 * b) ** 2 + 5 * (c - d) ** 2 + (b - 2 * c) ** 4 + 10 * (a - d) ** 4))
+
+
+def zakharov(x: Vector) -> float:
+    """A bowl whose sides rise with the fourth power in one direction."""
+    side = 0.5 * np.arange(1, len(x) + 1) @ x
+    return float(x @ x + side**2 + side**4)
+
+
+SHEKEL_PLACES = np.array(
+    [
+        [4, 4, 4, 4],
+        [1, 1, 1, 1],
+        [8, 8, 8, 8],
+        [6, 6, 6, 6],
+        [3, 7, 3, 7],
+        [2, 9, 2, 9],
+        [5, 5, 3, 3],
+        [8, 1, 8, 1],
+        [6, 2, 6, 2],
+        [7, 3.6, 7, 3.6],
+    ]
+)
+SHEKEL_WIDTHS = np.array([0.1, 0.2, 0.2, 0.4, 0.4, 0.6, 0.3, 0.7, 0.5, 0.5])
+
+
+def shekel(x: Vector) -> float:
+    """Ten narrow holes in flat land."""
+    return float(-np.sum(1 / (((x - SHEKEL_PLACES) ** 2).sum(axis=1) + SHEKEL_WIDTHS)))
+
+
+def alpine(x: Vector) -> float:
+    """Waves with edges."""
+    return float(np.abs(x * np.sin(x) + 0.1 * x).sum())
+
+
+def rastrigin(x: Vector) -> float:
+    """Many dents in a bowl."""
+    return float(10 * len(x) + np.sum(x**2 - 10 * np.cos(2 * np.pi * x)))
+
+
 def learning(data: str) -> Problem:
     """The loss of the default learner on 300 rows of a data set: exact, and with an unknown minimum."""
     box = tuple((one.low, one.high) for one in HYPERPARAMETERS)
@@ -144,8 +194,14 @@ CHOSEN: dict[str, Problem] = {
     "griewank-4": Problem(griewank, ((-50, 70),) * 4, 0.0),
     "styblinski-tang-5": Problem(styblinski_tang, ((-5, 5),) * 5, -195.83082851885163),
     "dixon-price-4": Problem(dixon_price, ((-10, 10),) * 4, 0.0),
+    "michalewicz-5": Problem(michalewicz, ((0, np.pi),) * 5, -4.687658),
+    "powell-8": Problem(powell, ((-4, 5),) * 8, 0.0),
+    "zakharov-6": Problem(zakharov, ((-5, 10),) * 6, 0.0),
+    "shekel-4": Problem(shekel, ((0, 10),) * 4, -10.536443),
+    "alpine-6": Problem(alpine, ((-6, 10),) * 6, 0.0),
+    "rastrigin-4": Problem(rastrigin, ((-4, 5.12),) * 4, 0.0),
     "learn-20-diabetes": learning("diabetes"),
 }
-"""Functions by which the default was chosen, and one for choices to come: learn-20-diabetes."""
+"""Functions by which the default was chosen, or may be: of the last seven none has chosen anything."""
 
 PROBLEMS = SCORED | CHOSEN

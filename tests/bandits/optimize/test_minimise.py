@@ -104,6 +104,26 @@ def test_noise_is_seen_through_by_what_is_recommended() -> None:
     assert mine < 0.3 and mine <= plain + 0.05
 
 
+def test_a_deterministic_function_is_believed_to_the_last_dent(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    trials: Any = [([x], 3.0 * x**2 + rng.normal()) for x in np.linspace(-1.0, 1.0, 11)]
+    widths = []
+    for deterministic in (False, True):
+        search = bandits.minimize(
+            lambda x: 9.0, [[-1.0, 1.0]], 1, trials=trials, deterministic=deterministic, seed=1
+        )
+        mean, sd = search.expect([point for point, _ in trials])
+        widths.append(np.median(sd))
+    assert widths[1] < 0.01 < 0.1 < widths[0]
+    np.testing.assert_allclose(mean, [value for _, value in trials], atol=0.01)
+    np.testing.assert_array_equal(search.recommended, search.best[0])
+    again = bandits.Optimizer.load(search.save(tmp_path / "one.credo"))
+    assert again.search.deterministic
+    ours: Any = search.ask()
+    theirs: Any = again.ask()
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_the_default_is_one_in_single_and_double_precision(tmp_path: Path) -> None:
     """The process works in double precision whatever JAX is set to, and its files can be read by both."""
     import jax
@@ -146,8 +166,9 @@ def test_files_without_a_word_of_fits_hold_learners_that_are_not_fitted(tmp_path
     search.tell([0.3], 1.0)
     path = search.save(tmp_path / "one.credo")
     meta = json.loads(json.dumps(checkpoint.read(path, None).meta))
-    assert meta["optimizer"].pop("fitted") is False
+    assert meta["optimizer"].pop("fitted") is False and meta["optimizer"].pop("deterministic") is False
     assert read_notes(meta, "one.credo").fitted is False
+    assert read_notes(meta, "one.credo").deterministic is False
     again = bandits.Optimizer.load(path)
     assert not again.search.fitted
     mine: Any = search.ask()

@@ -135,6 +135,7 @@ def test_what_cannot_be_told_is_refused_and_changes_nothing(point: Any, value: A
         ({"scale": "offline"}, "scale must be"),
         ({"initial": 0}, "initial must be"),
         ({"seed": -1}, "seed must be"),
+        ({"deterministic": True}, "deterministic is of the process that is fitted"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(options: Any, words: str) -> None:

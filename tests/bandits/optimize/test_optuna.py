@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import pytest
 
 import credo
+from credo import bandits
 from credo.bandits import optimize
 
 
@@ -43,6 +45,24 @@ def test_a_study_is_searched_by_the_sampler() -> None:
     two = optuna.create_study(sampler=optimize.optuna_sampler(), directions=["minimize", "minimize"])
     with pytest.raises(credo.CredoError, match="one objective for this sampler; it has 2"):
         two.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=2)
+
+
+def test_an_objective_without_noise_is_searched_as_by_an_optimizer_that_knows_it() -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    asked = {}
+    for deterministic in (False, True):
+        study = optuna.create_study(sampler=optimize.optuna_sampler(deterministic=deterministic))
+        search = bandits.Optimizer(None, {"x": (0.0, 1.0)}, goal="min", deterministic=deterministic)
+        for value in (0.1, 0.35, 0.4, 0.6, 0.7, 0.9):
+            loss = math.cos(40.0 * value)
+            study.add_trial(optuna.trial.create_trial(params={"x": value}, distributions=space, value=loss))
+            search.tell({"x": value}, loss)
+        asked[deterministic] = study.ask(space).params["x"]
+        point: Any = search.ask()
+        assert asked[deterministic] == point["x"]
+    assert asked[False] != asked[True]
 
 
 def test_trials_that_run_are_pending() -> None:

@@ -111,6 +111,24 @@ def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None
     np.testing.assert_allclose(units.back(mean), trials.values[:12], rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("double", [True, False])
+def test_what_is_noise_to_others_is_shape_to_a_deterministic_function(double: bool) -> None:
+    with jax.enable_x64(double):
+        rng, kind = np.random.default_rng(2), jnp.result_type(float)
+        trials = optimize.Trials.start(jax.random.key(0), 16, 2)
+        for row in rng.uniform(-1, 1, (14, 2)):
+            trials = trials.tell(jnp.asarray(row, kind), row[0] + 0.5 * rng.normal())
+        learner = credo.GaussianProcess(2, size=16)
+        noisy, _ = fit_process(learner, SPACE, trials, 1.0, False)
+        exact, units = fit_process(learner, SPACE, trials, 1.0, False, deterministic=True)
+        assert float(noisy.noise_var / noisy.signal_var) > 0.01
+        assert float(exact.noise_var / exact.signal_var) < (1.01e-6 if double else 1.01e-5)
+        mean, _ = optimize.Search(learner, learner.init(), SPACE, fitted=True, deterministic=True).expect(
+            exact, trials.rows[:14]
+        )
+        np.testing.assert_allclose(units.back(mean), trials.values[:14], atol=2e-4 if double else 5e-2)
+
+
 def test_rows_that_are_believed_move_no_mean_and_no_number() -> None:
     alone, units = fit_process(PROCESS, SPACE, _trials(12), 1.0, True)
     belief, same = fit_process(PROCESS, SPACE, _trials(12, pending=3), 1.0, True)

@@ -69,6 +69,18 @@ def test_trials_of_others_are_learned_and_losses_may_be_gains() -> None:
     assert not lows.set_search_properties("y", "min", SPACE)
 
 
+def test_a_metric_without_noise_is_searched_as_such() -> None:
+    asked = []
+    for deterministic in (False, True):
+        search: Any = optimize.ray_searcher(
+            {"x": tune.uniform(0, 1)}, metric="y", mode="min", deterministic=deterministic
+        )
+        for x in (0.1, 0.35, 0.4, 0.6, 0.7, 0.9):
+            search.add_evaluated_point({"x": x}, math.cos(40.0 * x))
+        asked.append(search.suggest("a")["x"])
+    assert asked[0] != asked[1]
+
+
 def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for space, words in (
         ({"x": tune.randn()}, "x must be a uniform"),

@@ -22,6 +22,7 @@ def minimize(
     *,
     trials: Iterable[tuple[object, float | None]] = (),
     acquisition: AcquisitionName = "ei",
+    deterministic: bool = False,
     seed: int = 0,
 ) -> Optimizer:
     """Search for the point where a function that is costly to try is smallest.
@@ -33,6 +34,7 @@ def minimize(
         evaluations: how often the function is tried.
         trials: trials that were made before, as for `Optimizer.tell_all`: pairs of a point and its value.
         acquisition: how the next point is chosen, as for `Optimizer`.
+        deterministic: whether the function has one value at a point, without noise.
         seed: the seed of all draws.
 
     Returns:
@@ -52,7 +54,9 @@ def minimize(
         True
     """
     require_integer("evaluations", evaluations, 1)
-    search = Optimizer(None, bounds, goal="min", acquisition=acquisition, seed=seed)
+    search = Optimizer(
+        None, bounds, goal="min", acquisition=acquisition, deterministic=deterministic, seed=seed
+    )
     search.tell_all(trials)
     for _ in range(evaluations):
         point = search.ask()

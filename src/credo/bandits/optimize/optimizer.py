@@ -40,10 +40,9 @@ class Optimizer:
     length scales, its noise, and how much values that are bad by far are bent together (`Units`).
 
     Points that were asked for and not told yet are pending. A question is answered as if each of them had
-    come out as it is expected to, by the values that were told ("kriging believer": Ginsbourger, Le Riche &
-    Carraro, 2010), so that trials may run side by side. This is a heuristic: it lowers the uncertainty where
-    trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale and for a
-    process that is fitted.
+    come out as it is expected to ("kriging believer": Ginsbourger, Le Riche & Carraro, 2010), so that trials
+    may run side by side. This is a heuristic: it lowers the uncertainty where trials run, and leaves
+    expectations as they are, exactly for a Gaussian belief without a scale and for a process that is fitted.
 
     If trials failed, what a point promises is multiplied by the probability that its trial succeeds
     (Schonlau, Welch & Jones 1998), by a second process that learns which points fail; and they count as
@@ -57,24 +56,23 @@ class Optimizer:
             of options, or one of these that is `given` an option of another.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        acquisition: "ei" asks for the point of the largest expected improvement over the best expected value
-            of a trial (Jones, Schonlau & Welch 1998); "kg" for that of the largest knowledge gradient
-            (Frazier, Powell & Dayanik 2009), which needs a `credo.GaussianProcess`; "ucb" for the point whose
-            mean is best after `width` standard deviations were added to it; "thompson" draws a function from
-            the belief, and asks for its best point.
+        acquisition: what the next point has most of: "ei", expected improvement over the best expected value
+            of a trial (Jones, Schonlau & Welch 1998); "kg", the knowledge gradient (Frazier, Powell & Dayanik
+            2009), of a `credo.GaussianProcess` alone; "ucb", the mean and `width` standard deviations;
+            "thompson", the value of a function that is drawn from the belief.
         width: of "ucb" alone; None for 2.
-        initial: how many points are spread evenly before the learner is asked; None for two more than there
-            are variables.
+        initial: how many points are spread evenly before; None for two more than there are variables.
         scale: "online" standardises values, and lets the fitted process bend them; None leaves them as they
             are, as for outcomes of 0 and 1.
+        deterministic: whether a point has the same value whenever it is tried, so that the fitted process
+            takes every dent for one of the function, and none for noise.
         seed: the seed of all draws.
 
     Raises:
         CredoError: a value is not allowed; the sentence names it.
 
-    Cost of a question: the fit of a process, or one step of the learner for each value told so far, where
-    points are pending as many again and one for each of them; and a search over some hundred points.
-    Approximate: the maximiser may miss a narrow peak, and the acquisition is a heuristic.
+    Cost of a question: the fit of a process, or a step of the learner for each value told (two if points are
+    pending), and a search over some hundred points. Approximate: the maximiser may miss a narrow peak.
 
     Example:
         >>> import math
@@ -102,6 +100,7 @@ class Optimizer:
         width: float | None = None,
         initial: int | None = None,
         scale: ScaleName | None = "online",
+        deterministic: bool = False,
         seed: int = 0,
     ) -> None:
         require_integer("seed", seed, 0, 2**32 - 1)
@@ -129,6 +128,7 @@ class Optimizer:
             len(space.variables) + 2 if initial is None else initial,
             scale == "online",
             fitted,
+            deterministic,
         )
         self._seed, self._asked = seed, 0
         self._told = Told(space)
@@ -144,10 +144,10 @@ class Optimizer:
         """The next point to try.
 
         Arguments:
-            batch: how many points to try side by side; None for one. They are those of as many questions.
+            batch: how many points to try side by side, of as many questions; None for one.
 
         Returns:
-            A point, or a list of them, which is pending until its value is told, or it is dropped.
+            A point, or a list of them, pending until its value is told or it is dropped.
 
         Raises:
             CredoError: `batch` is below 1.
@@ -178,7 +178,7 @@ class Optimizer:
             point: the point.
 
         Raises:
-            CredoError: the point is not one of the space.
+            CredoError: it is not one of the space.
         """
         self._pending.add(point)
 
@@ -235,21 +235,22 @@ class Optimizer:
         Raises:
             CredoError: nothing was told yet.
         """
-        good = self._told.good
-        if not good:
+        if not (good := self._told.good):
             raise CredoError("there is no best point before the first value: tell one first.")
         place = int(np.argmax([self.search.sign * value for _, _, value in good]))
         return good[place][0].copy(), good[place][2]
 
     @property
     def recommended(self) -> Candidate:
-        """The point, of those that were told, whose value is expected to be best without its noise.
+        """The point, of those that were told, whose value is expected to be best without its noise, if any.
 
         Raises:
             CredoError: nothing was told yet.
         """
         if not self._told.good:
             raise CredoError("no point can be recommended before the first value: tell one first.")
+        if self.search.deterministic:
+            return self.best[0]
         with self._precision():
             means = np.asarray(self._law([row for _, row, _ in self._told.good])[0])
         return self._told.good[int(np.argmax(self.search.sign * means))][0].copy()
@@ -257,9 +258,8 @@ class Optimizer:
     @property
     def history(self) -> list[tuple[Candidate, float | None]]:
         """All points that were told, with their values, in order; None for trials that failed."""
-        return [
-            (point.copy(), value) for point, value in zip(self._told.points, self._told.values, strict=True)
-        ]
+        told = self._told
+        return [(point.copy(), value) for point, value in zip(told.points, told.values, strict=True)]
 
     def expect(self, points: Sequence[object]) -> tuple[np.ndarray, np.ndarray]:
         """What is believed about the values of some points, without the noise.
@@ -310,8 +310,7 @@ class Optimizer:
         Raises:
             DataError: the file cannot be written.
         """
-        search = self.search
-        told = self._told
+        search, told = self.search, self._told
         notes = write_notes(search, self._seed, self._asked, told.points, told.values, self.pending)
         return checkpoint.save(path, search.learner, search.prior, meta=notes)
 
@@ -338,6 +337,7 @@ class Optimizer:
             width=notes.width,
             initial=notes.initial,
             scale=notes.scale,
+            deterministic=notes.deterministic,
             seed=notes.seed,
         )
         best.tell_all(zip(notes.points, notes.values, strict=True))

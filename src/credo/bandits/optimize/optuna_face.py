@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["optuna_sampler"]
 
 
-def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> BaseSampler:
+def optuna_sampler(
+    *, acquisition: AcquisitionName = "ei", deterministic: bool = False, seed: int = 0
+) -> BaseSampler:
     """A sampler for `optuna.create_study(sampler=...)`, by Bayesian optimisation without settings.
 
     Parameters that every trial of the study has had so far, with one distribution, are chosen together by an
@@ -27,6 +29,7 @@ def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> Bas
 
     Arguments:
         acquisition: how the next point is chosen, as for `Optimizer`.
+        deterministic: whether the objective has one value at a point, without noise.
         seed: the seed of all draws.
 
     Returns:
@@ -69,7 +72,9 @@ def optuna_sampler(*, acquisition: AcquisitionName = "ei", seed: int = 0) -> Bas
                 return {}
             goal: GoalName = "max" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "min"
             bounds = {name: _parameter(one).bounds for name, one in search_space.items()}
-            search = Optimizer(None, bounds, goal=goal, acquisition=acquisition, seed=seed)
+            search = Optimizer(
+                None, bounds, goal=goal, acquisition=acquisition, deterministic=deterministic, seed=seed
+            )
             wanted = (states.COMPLETE, states.FAIL, states.RUNNING)
             for past in study.get_trials(deepcopy=False, states=wanted):
                 point = _point(past, search_space)

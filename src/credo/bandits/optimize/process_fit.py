@@ -39,6 +39,9 @@ can come to the minimum of a smooth function."""
 SHORTEST, LONGEST, SURE = 0.03, 30.0, 1e-2
 """The ends of length scales, and the most noise of values that are not centred, such as labels."""
 
+ROUNDING, MOST_ROUNDING = 1e-7, 1e-6
+"""The median of the noise of a deterministic function, and the most of it: the kernel is not quite right."""
+
 STARTS = ((0.0, 1e-3, 1.0), (-1.0, 1e-4, 0.1))
 """Where the search starts: length scales (as logarithms, from their medians), noise and bend."""
 
@@ -102,7 +105,14 @@ def _bent(trials: Trials, sign: float, bend: Array | None, centred: bool) -> tup
 
 
 def fit_process(
-    learner: GaussianProcess, space: Space, trials: Trials, sign: float, bends: bool, centred: bool = True
+    learner: GaussianProcess,
+    space: Space,
+    trials: Trials,
+    sign: float,
+    bends: bool,
+    *,
+    centred: bool = True,
+    deterministic: bool = False,
 ) -> tuple[ProcessBelief, Units]:
     """The belief of a Gaussian process about some trials, under its most probable numbers, and their units.
 
@@ -120,6 +130,7 @@ def fit_process(
         sign: 1 if large values are good, else -1.
         bends: whether values may be bent.
         centred: whether values are standardised; if they are not, they cannot be bent, and have little noise.
+        deterministic: whether values have no noise; it is then at most 1e-6 of the variance of the function.
 
     Returns:
         The belief, whose memory is as large as the trials, and the units of its targets.
@@ -132,6 +143,9 @@ def fit_process(
     offset, spread = jnp.asarray(learner.offset_var, kind), trials.units().sd
     median = 0.5 * math.log(variables)
     lowest = LEAST if precision(kind).eps < 1e-10 else LEAST_SINGLE
+    usual, most = NOISE, 1.0 if centred else SURE
+    if deterministic:
+        usual, most = max(ROUNDING, lowest), max(MOST_ROUNDING, lowest)
 
     def matrix(numbers: Array) -> Array:
         length = jnp.exp(numbers[:variables])[columns]
@@ -143,7 +157,7 @@ def fit_process(
         bend = spread * jnp.exp(numbers[-1]) if bends else None
         _, seen, slopes = _bent(trials, sign, bend, centred)
         law = jnp.sum(((numbers[:variables] - median) / LENGTH_SD) ** 2)
-        law += ((numbers[variables] - math.log(NOISE)) / NOISE_SD) ** 2
+        law += ((numbers[variables] - math.log(usual)) / NOISE_SD) ** 2
         if bends:
             law += ((numbers[-1] - math.log(BEND)) / BEND_SD) ** 2
         return log_marginal(matrix(numbers), seen, count) + slopes - 0.5 * law
@@ -152,8 +166,9 @@ def fit_process(
         return [length] * variables + [math.log(noise)] + [math.log(bend)] * bends
 
     low = point(math.log(SHORTEST), lowest, 1e-3)
-    high = point(math.log(LONGEST), 1.0 if centred else SURE, 30.0)
-    starts = jnp.asarray([point(median + move, noise, bend) for move, noise, bend in STARTS], kind)
+    high = point(math.log(LONGEST), most, 30.0)
+    places = [point(median + move, usual if deterministic else noise, bend) for move, noise, bend in STARTS]
+    starts = jnp.asarray(places, kind)
     ends = jnp.asarray(low, kind), jnp.asarray(high, kind)
     points, values = jax.vmap(lambda start: climb_in_box(promise, start, *ends, STEPS))(starts)
     numbers = points[jnp.argmax(values)]

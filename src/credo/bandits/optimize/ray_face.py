@@ -30,6 +30,7 @@ def ray_searcher(
     metric: str | None = None,
     mode: str | None = None,
     acquisition: AcquisitionName = "ei",
+    deterministic: bool = False,
     seed: int = 0,
 ) -> Searcher:
     """A searcher for `ray.tune.TuneConfig(search_alg=...)`, by Bayesian optimisation without settings.
@@ -45,6 +46,7 @@ def ray_searcher(
         metric: the name of the metric; None leaves it to `TuneConfig(metric=...)`.
         mode: "min" or "max"; None leaves it to `TuneConfig(mode=...)`.
         acquisition: how the next point is chosen, as for `Optimizer`.
+        deterministic: whether a configuration has the same metric whenever it is tried.
         seed: the seed of all draws.
 
     Returns:
@@ -72,7 +74,7 @@ def ray_searcher(
 
         def __init__(self) -> None:
             Searcher.__init__(self, metric, mode)
-            _Asking.__init__(self, space, metric, mode, acquisition, seed)
+            _Asking.__init__(self, space, metric, mode, acquisition, deterministic, seed)
 
     return Search()
 
@@ -86,11 +88,13 @@ class _Asking:
         metric: str | None,
         mode: str | None,
         acquisition: AcquisitionName,
+        deterministic: bool,
         seed: int,
     ) -> None:
         self._metric, self._mode = metric, mode
         self._space = _parameters(space or {})
         self._acquisition: AcquisitionName = acquisition
+        self._deterministic = deterministic
         self._seed = seed
         self._search: Optimizer | None = None
         self._points: dict[str, Any] = {}
@@ -116,7 +120,12 @@ class _Asking:
                 )
             bounds = {name: one.bounds for name, one in self._space.items()}
             self._search = Optimizer(
-                None, bounds, goal=cast("Any", self._mode), acquisition=self._acquisition, seed=self._seed
+                None,
+                bounds,
+                goal=cast("Any", self._mode),
+                acquisition=self._acquisition,
+                deterministic=self._deterministic,
+                seed=self._seed,
             )
         return self._search
 

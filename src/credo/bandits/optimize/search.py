@@ -62,6 +62,7 @@ class Search:
         scaled: whether values are standardised for the learner.
         fitted: whether the learner is a `credo.GaussianProcess` whose numbers, with the bend of the values
             (see `Units`), are found again at each question.
+        deterministic: whether values have no noise, for a process that is fitted.
 
     Example:
         >>> import credo
@@ -88,6 +89,7 @@ class Search:
     initial: int = static_field(default=3)
     scaled: bool = static_field(default=True)
     fitted: bool = static_field(default=False)
+    deterministic: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
         if type(self.learner) is object or type(self.prior) is object:  # what JAX puts in place of a tree
@@ -102,6 +104,11 @@ class Search:
             raise CredoError(
                 f"{what} a credo.GaussianProcess as the learner; got {type(self.learner).__name__}.",
                 field="learner",
+            )
+        if self.deterministic and not self.fitted:
+            raise CredoError(
+                "deterministic is of the process that is fitted; a learner of your own has its own noise.",
+                field="deterministic",
             )
         learner, x = self.learner, self.learner.inputs_of(self._row())
         size = jax.eval_shape(lambda belief: learner.expect(belief, x).mean, self.prior).shape[0]
@@ -189,7 +196,14 @@ def _spread(search: Search, trials: Trials) -> Array:
 @verb(static=(), kept=True)
 def _learn(search: Search, trials: Trials) -> tuple[Any, Units]:
     if search.fitted and isinstance(search.learner, GaussianProcess):
-        return fit_process(search.learner, search.space, trials, search.sign, search.scaled)
+        return fit_process(
+            search.learner,
+            search.space,
+            trials,
+            search.sign,
+            search.scaled,
+            deterministic=search.deterministic,
+        )
     zero, one = (jnp.asarray(number, trials.values.dtype) for number in (0.0, 1.0))
     units = trials.units() if search.scaled else Units(zero, one)
     key = jax.random.fold_in(trials.key, 0)

@@ -41,6 +41,7 @@ class Notes:
     values: list[float | None]
     pending: list[object]
     fitted: bool
+    deterministic: bool
     given: dict[str, dict[str, list[Option]]]
 
 
@@ -71,6 +72,7 @@ class _SavedNotes(TypedDict):
     values: list[float | None]
     pending: list[dict[str, str | float | bool] | list[float]]
     fitted: bool
+    deterministic: bool
     given: dict[str, dict[str, list[str | float | bool]]]
 
 
@@ -97,6 +99,7 @@ def write_notes(
             "values": list(values),
             "pending": list(map(_plain, pending)),
             "fitted": search.fitted,
+            "deterministic": search.deterministic,
             "given": search.space.to_given(),
         }
     }
@@ -110,7 +113,7 @@ def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
     """The notes in a file; a `FormatError` says that there are none."""
     notes = meta.get(NAME)
     if isinstance(notes, dict):
-        notes = {"fitted": False, "given": {}, **notes}
+        notes = {"fitted": False, "deterministic": False, "given": {}, **notes}
     if not isinstance(notes, dict) or set(notes) != set(Notes.__dataclass_fields__):
         raise FormatError(f"{file} holds a learner, but no optimizer.")
     with refusing(file, "optimizer"):
