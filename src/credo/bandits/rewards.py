@@ -13,6 +13,7 @@ from credo.bandits.scaling import Scaler
 from credo.bandits.units import LearnedUnits, Row, learn_in_units
 from credo.core.errors import CredoError
 from credo.core.names import ForecastName
+from credo.core.platforms import in_branch
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -171,7 +172,8 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         """The joint distribution of all expected rewards at the next step, in units in which they are
         learned."""
         later = self.time_update(belief, None)
-        return expect_arms(self.design, later.belief, self.scaled(belief, context))
+        inputs = in_branch(self.scaled, belief, context)  # see `agent._expected`
+        return expect_arms(self.design, later.belief, inputs)
 
 
 def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
