@@ -127,6 +127,10 @@ def test_what_is_noise_to_others_is_shape_to_a_deterministic_function(double: bo
             exact, trials.rows[:14]
         )
         np.testing.assert_allclose(units.back(mean), trials.values[:14], atol=2e-4 if double else 5e-2)
+        # not even two values of one point are noise
+        again = trials.tell(trials.rows[0], trials.values[0] + 1.0)
+        exact, _ = fit_process(learner, SPACE, again, 1.0, False, deterministic=True)
+        assert float(exact.noise_var / exact.signal_var) < (1.01e-6 if double else 1.01e-5)
 
 
 def test_rows_that_are_believed_move_no_mean_and_no_number() -> None:

@@ -40,9 +40,10 @@ class Optimizer:
     length scales, its noise, and how much values that are bad by far are bent together (`Units`).
 
     Points that were asked for and not told yet are pending. A question is answered as if each of them had
-    come out as it is expected to ("kriging believer": Ginsbourger, Le Riche & Carraro, 2010), so that trials
-    may run side by side. This is a heuristic: it lowers the uncertainty where trials run, and leaves
-    expectations as they are, exactly for a Gaussian belief without a scale and for a process that is fitted.
+    come out as it is expected to, by the values that were told ("kriging believer": Ginsbourger, Le Riche &
+    Carraro, 2010), so that trials may run side by side. This is a heuristic: it lowers the uncertainty where
+    trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale and for a
+    process that is fitted.
 
     If trials failed, what a point promises is multiplied by the probability that its trial succeeds
     (Schonlau, Welch & Jones 1998), by a second process that learns which points fail; and they count as
@@ -56,23 +57,26 @@ class Optimizer:
             of options, or one of these that is `given` an option of another.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        acquisition: what the next point has most of: "ei", expected improvement over the best expected value
-            of a trial (Jones, Schonlau & Welch 1998); "kg", the knowledge gradient (Frazier, Powell & Dayanik
-            2009), of a `credo.GaussianProcess` alone; "ucb", the mean and `width` standard deviations;
-            "thompson", the value of a function that is drawn from the belief.
+        acquisition: "ei" asks for the point of the largest expected improvement over the best expected value
+            of a trial (Jones, Schonlau & Welch 1998); "kg" for that of the largest knowledge gradient
+            (Frazier, Powell & Dayanik 2009), which needs a `credo.GaussianProcess`; "ucb" for the point whose
+            mean is best after `width` standard deviations were added to it; "thompson" draws a function from
+            the belief, and asks for its best point.
         width: of "ucb" alone; None for 2.
-        initial: how many points are spread evenly before; None for two more than there are variables.
+        initial: how many points are spread evenly before the learner is asked; None for two more than there
+            are variables.
         scale: "online" standardises values, and lets the fitted process bend them; None leaves them as they
             are, as for outcomes of 0 and 1.
         deterministic: whether a point has the same value whenever it is tried, so that the fitted process
-            takes every dent for one of the function, and none for noise.
+            takes every dent for one of the function, and none for noise. Not for a learner of your own.
         seed: the seed of all draws.
 
     Raises:
         CredoError: a value is not allowed; the sentence names it.
 
-    Cost of a question: the fit of a process, or a step of the learner for each value told (two if points are
-    pending), and a search over some hundred points. Approximate: the maximiser may miss a narrow peak.
+    Cost of a question: the fit of a process, or one step of the learner for each value told so far, where
+    points are pending as many again and one for each of them; and a search over some hundred points.
+    Approximate: the maximiser may miss a narrow peak, and the acquisition is a heuristic.
 
     Example:
         >>> import math
@@ -144,10 +148,10 @@ class Optimizer:
         """The next point to try.
 
         Arguments:
-            batch: how many points to try side by side, of as many questions; None for one.
+            batch: how many points to try side by side; None for one. They are those of as many questions.
 
         Returns:
-            A point, or a list of them, pending until its value is told or it is dropped.
+            A point, or a list of them, which is pending until its value is told, or it is dropped.
 
         Raises:
             CredoError: `batch` is below 1.
@@ -178,7 +182,7 @@ class Optimizer:
             point: the point.
 
         Raises:
-            CredoError: it is not one of the space.
+            CredoError: the point is not one of the space.
         """
         self._pending.add(point)
 
@@ -235,14 +239,16 @@ class Optimizer:
         Raises:
             CredoError: nothing was told yet.
         """
-        if not (good := self._told.good):
+        good = self._told.good
+        if not good:
             raise CredoError("there is no best point before the first value: tell one first.")
         place = int(np.argmax([self.search.sign * value for _, _, value in good]))
         return good[place][0].copy(), good[place][2]
 
     @property
     def recommended(self) -> Candidate:
-        """The point, of those that were told, whose value is expected to be best without its noise, if any.
+        """The point, of those that were told, whose value is expected to be best without its noise; the best
+        one if the function is deterministic.
 
         Raises:
             CredoError: nothing was told yet.
@@ -332,13 +338,7 @@ class Optimizer:
             None if notes.fitted else saved.learner,
             notes.bounds,
             prior=None if notes.fitted else saved.belief,
-            goal=notes.goal,
-            acquisition=notes.acquisition,
-            width=notes.width,
-            initial=notes.initial,
-            scale=notes.scale,
-            deterministic=notes.deterministic,
-            seed=notes.seed,
+            **notes.options,
         )
         best.tell_all(zip(notes.points, notes.values, strict=True))
         for point in notes.pending:

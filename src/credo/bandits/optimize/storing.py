@@ -44,6 +44,12 @@ class Notes:
     deterministic: bool
     given: dict[str, dict[str, list[Option]]]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings by which `Optimizer` is called again, beside the learner, its prior and the bounds."""
+        names = ("goal", "acquisition", "width", "initial", "scale", "deterministic", "seed")
+        return {name: getattr(self, name) for name in names}
+
 
 class _SavedRange(TypedDict):
     """A range: low, high and words such as "log"."""
