@@ -4,18 +4,18 @@ The environment is set before JAX is imported, so that the worker processes of p
 
 Most of the time of the tests goes into compiling. So programs are compiled in haste (half the time), but for
 the tests marked `optimised`, which need them as users get them: those that compare bits, and those that run
-long. `make tests` runs the two kinds one after the other; `CREDO_TESTS=optimised` asks for the second. Tests
-marked `thorough` go through more of what another test samples: `make thorough` runs them, optimised.
+long. `tests/tiers.py` says which tests run when.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.haste import ASKED, FLAGS, OPTIMISED
+from tests import tiers
 
 # isort: split
 import hypothesis
@@ -23,7 +23,6 @@ import jax
 import pytest
 
 from credo.core import program_folder
-from credo.recipes import defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,9 +32,9 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# Programs that take longer than this to compile are kept between runs.
+# Every program is kept between runs, and for the other process that runs tests.
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 # A test may change a constant, which no digest of a program notices: in this process, programs are compiled.
@@ -45,41 +44,61 @@ hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, deran
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Where a test chooses no learner it takes a single one, which compiles in a quarter of the time of a bank.
-defaults.USUAL = "mlp:20"
-
 # Tracing makes many small objects, few of which are rubbish: looking for it less often saves 7% of the time.
 gc.set_threshold(100_000, 20, 20)
 
-# Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
-# crashes.
-MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
+EASY = {
+    "jax_enable_x64": False,
+    "jax_numpy_rank_promotion": "allow",
+    "jax_numpy_dtype_promotion": "standard",
+}
+"""The options that are strict in tests, as they are elsewhere."""
+
+KEPT = ROOT / ".pytest_cache" / "jax" / "programs"
+"""Where the command line that a test starts as a process of its own keeps its programs, too."""
+
+LARGE = 1000 * 2**20
+"""Bytes of memory from which on a process that runs tests forgets its programs. They are kept in files, and
+without this the processes grew to 5 GB. (Linux alone tells how large a process is, and there its number of
+memory maps, some for each program, must not pass 65,530: this much memory holds programs with some 3,000.)"""
+
+STATUS = Path("/proc/self/statm")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `optimised`, `thorough` or `crash` are skipped where nobody asked for them."""
-    for item in items:
-        if item.get_closest_marker("crash") and "crash" not in str(config.getoption("markexpr")):
-            item.add_marker(pytest.mark.skip(reason="runs with -m crash"))
-        if item.get_closest_marker("thorough") and ASKED != "thorough":
-            item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=thorough"))
-    if FLAGS and not OPTIMISED:
-        for item in items:
-            if item.get_closest_marker("optimised"):
-                item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=optimised"))
+    """Leave out the tests of other tiers."""
+    tiers.select(config, items)
 
 
-@pytest.fixture(autouse=True)
-def usual_learner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests marked `bank` have the bank that users get where they choose no learner."""
-    if request.node.get_closest_marker("bank"):
-        monkeypatch.setattr(defaults, "USUAL", "bank")
+def pytest_collection_finish() -> None:
+    """Look no longer for rubbish among the modules and tests, which stay."""
+    gc.collect()
+    gc.freeze()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def few_compiled_programs() -> Iterator[None]:
-    """Forget compiled programs after a module, once there are many."""
+@pytest.fixture
+def as_users() -> Iterator[None]:
+    """JAX as users have it, with programs that are kept between processes; for tests that patch nothing."""
+    strict = {name: jax.config.values[name] for name in EASY}
+    program_folder.use(KEPT)
+    for name, value in EASY.items():
+        jax.config.update(name, value)
     yield
-    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MANY_MAPS:
+    for name, value in strict.items():
+        jax.config.update(name, value)
+    program_folder.use(None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Forget compiled programs after a test, once they fill the memory."""
+    if size() > LARGE:
         jax.clear_caches()
         gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # else the memory stays with the process
+
+
+def size() -> int:
+    """How many bytes of memory this process has; 0 where that is not told."""
+    return int(STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if STATUS.exists() else 0

@@ -69,6 +69,7 @@ def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
     np.testing.assert_allclose(last.belief.mean, belief.mean, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
     logits = credo.Linear(3)
     classes = credo.RecursiveLearner(credo.Model(logits, credo.Categorical(3)), credo.Full("dense"))
@@ -98,6 +99,7 @@ def inner_belief(belief: Any) -> Any:
     return credo.adapt.Calibration(belief, jnp.zeros(1), belief.t)
 
 
+@pytest.mark.slow
 def test_sharper_forecasts_of_classes_are_those_of_larger_outputs() -> None:
     inner = credo.RecursiveLearner(credo.Model(credo.Linear(3), credo.Categorical(3)), credo.Full("dense"))
     params = jax.tree.map(lambda leaf: leaf.astype(float), credo.Linear(3).init(0, (P,)))
@@ -135,6 +137,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
+@pytest.mark.slow
 def test_around_other_wrappers_their_reports_go_through() -> None:
     inner = RunLength(INNER, 0.1, 2)
     learner = Calibrated(inner, (1.0,))
@@ -149,6 +152,7 @@ def test_around_other_wrappers_their_reports_go_through() -> None:
     assert bool(soft.step(begin(soft), XS[0], YS[0])[1].ok)
 
 
+@pytest.mark.slow
 def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() -> None:
     one = Calibrated(WALKS[1], SCALES)
     belief, trace = credo.run(one, begin(one), XS, YS)
@@ -291,6 +295,7 @@ def classes(plugin: bool) -> Calibrated[Any]:
     return Calibrated(inner, scales, sharpness=(1.4, 2.0), plugin=plugin)
 
 
+@pytest.mark.slow
 def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     xs, ys = jnp.asarray(np.random.default_rng(0).normal(size=(40, 2))), jnp.arange(40) % 3
     beliefs, traces = [], []

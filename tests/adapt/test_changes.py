@@ -26,6 +26,7 @@ def levels(key: jax.Array, steps: int, hazard: float, var: float) -> tuple[jax.A
     return level + jax.random.normal(third, (steps,)), changed
 
 
+@pytest.mark.slow
 def test_probabilities_of_a_change_are_calibrated_where_the_model_is_right() -> None:
     hazard, var, count, steps = 0.05, 9.0, 200, 60
     learner = RunLength(LEVEL, hazard, steps)
@@ -91,6 +92,7 @@ def test_time_that_passes_makes_a_change_likelier() -> None:
         np.testing.assert_allclose(chances, 1 - 0.9**dt, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_missing_observation_lets_time_pass() -> None:
     learner = RunLength(INNER, 0.1, 20)
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
@@ -112,6 +114,7 @@ def test_one_sick_hypothesis_loses_its_weight_and_no_more() -> None:
     np.testing.assert_allclose(after.weights.sum(), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_learned_hazard_follows_the_changes_it_sees() -> None:
     chances = {}
     for hazard in (0.01, 0.2):
@@ -122,6 +125,7 @@ def test_a_learned_hazard_follows_the_changes_it_sees() -> None:
     assert chances[0.01] < 0.04 and 0.12 < chances[0.2] < 0.3
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Full(), credo.Full("dense"), credo.Diagonal(), credo.LowRank(2)])
 def test_mixtures_are_matched_in_their_moments(family: Any) -> None:
     learner = credo.RecursiveLearner(credo.Model(linear, credo.Normal(0.2)), family)
@@ -142,6 +146,7 @@ def test_mixtures_are_matched_in_their_moments(family: Any) -> None:
         np.testing.assert_allclose(mixture.cov.dense(), cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_run_lengths_learn_the_noise_too_and_say_variances_in_one_unit() -> None:
     model = credo.Model(linear, credo.Normal(credo.InverseGamma(2.0, 1.0)))
     learner = RunLength(credo.RecursiveLearner(model, credo.Full("dense")), 0.1, 4)

@@ -103,6 +103,7 @@ def run(learner: Any) -> Any:
     return credo.run(learner, start, jnp.asarray(XS), jnp.asarray(YS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_run_lengths_are_exact(name: str) -> None:
     hazard, log_change = CASES[name]
@@ -116,6 +117,7 @@ def test_run_lengths_are_exact(name: str) -> None:
     assert credo.adapt.segmentation(trace) == best
 
 
+@pytest.mark.slow
 def test_sets_of_changepoints_are_exact() -> None:
     evidence, pmf, mean, weights, best = enumerate_all(constant(0.15))
     belief, trace = run(ChangeTimes(inner(), 0.15, 2 ** (T - 1), depth=T))
@@ -127,6 +129,7 @@ def test_sets_of_changepoints_are_exact() -> None:
     assert sorted(int(time) - 1 for time in times if time > 0) == best[1:]
 
 
+@pytest.mark.slow
 def test_subsets_are_exact() -> None:
     steps, logs, means = 6, [], []
     for bits in itertools.product([0, 1], repeat=steps - 1):
@@ -155,6 +158,7 @@ def test_subsets_are_exact() -> None:
     np.testing.assert_allclose(forecast.log_prob(YS[6]), info.log_evidence, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_fewer_hypotheses_never_raise_the_evidence_and_say_what_they_drop() -> None:
     exact = run(RunLength(inner(), 0.15, T))[1].log_evidence.sum()
     for capacity in (1, 4):
@@ -165,6 +169,7 @@ def test_fewer_hypotheses_never_raise_the_evidence_and_say_what_they_drop() -> N
         assert float(lower.sum()) <= float(exact) + 1e-12
 
 
+@pytest.mark.slow
 def test_resampled_weights_are_right_on_average() -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     logs = jnp.log(jnp.array([0.5, 0.2, 0.13, 0.1, 0.05, 0.02]))

@@ -85,6 +85,8 @@ LEARNERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.table
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_forecasts_and_evidence_are_those_of_the_learner_inside(name: str) -> None:
     alone, learner = LEARNERS[name], Monitored(LEARNERS[name])
@@ -108,6 +110,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(Monitored(LEARNERS[name], hazard=0.1), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "stacked"])
 def test_a_bad_row_is_no_evidence_of_a_change(name: str) -> None:
     learner = Monitored(LEARNERS[name])
@@ -153,6 +156,7 @@ def test_a_learner_that_recovers_is_reported_once() -> None:
     assert recent[:750].max() < 0.5 and recent[at] > 0.9 and recent[-1] < 0.1
 
 
+@pytest.mark.slow
 @given(some.floats(0, 1), some.integers(0, 23), some.integers(1, 24))
 def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, level: int, up: int) -> None:
     """E exp of the gain, of losses 0 and 1 whose mean is at most the level: the worst of those in [0, 1]."""

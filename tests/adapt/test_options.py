@@ -142,6 +142,7 @@ def test_a_limit_bounds_what_a_gradient_may_forget() -> None:
     assert float(trace.extras.max()) == 0.3
 
 
+@pytest.mark.slow
 def test_every_named_method_is_a_learner() -> None:
     robust = credo.RecursiveLearner(INNER.model, credo.Full("dense"))
     learners: dict[str, Any] = {

@@ -59,6 +59,7 @@ SAMPLED = ("prior reset", "soft reset", "merge", "pull", "levels", "wolf", "stud
 NAMES = [n if n in SAMPLED else pytest.param(n, marks=pytest.mark.thorough) for n in WRAPPED]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", NAMES)
 def test_particles_do_in_a_wrapper_what_a_kalman_filter_does_there(name: str) -> None:
     exact, particles = WRAPPED[name](KALMAN), WRAPPED[name](PARTICLES)

@@ -37,6 +37,8 @@ def test_a_loop_and_a_run_that_goes_on_from_a_file_give_the_same_bits(name: str,
     bitwise(belief, whole)
 
 
+@pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", WRAPPED)
 def test_wrappers_are_learners(name: str) -> None:
     learner = WRAPPED[name]
@@ -73,6 +75,7 @@ def _probe(learner: Any, belief: Any) -> Any:
     return predicted, answers, learner.sample(predicted, jax.random.key(1), (3,)), updates
 
 
+@pytest.mark.slow
 def test_wrappers_vmap_and_keep_single_precision() -> None:
     learner = RunLength(INNER, 0.1, 3)
     predicted = learner.predict(learner.step(begin(learner), XS[0], YS[0])[0])
@@ -237,6 +240,7 @@ def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     np.testing.assert_allclose(float(after.level), max(q + 0.01 * float(slope), 0.0), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_not_fit() -> None:
     sure = WeightedPast(INNER, T, iterations=0, entry=1 - 1e-12)
     belief, _ = credo.run(sure, begin(sure), XS, YS)
@@ -248,6 +252,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
     assert old.mean() < 0.6 < 0.8 < new.mean()
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -32,6 +32,7 @@ from credo.core.errors import CredoError
 from credo.core.types import ArrayLike
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "outputs"), [(name, 2) for name in METHODS] + [(name, 0) for name in FEW])
 def test_every_step_is_that_of_the_naive_weighted_filter(name: str, outputs: int) -> None:
     xs, ys = data(outputs)
@@ -82,6 +83,7 @@ def test_a_wide_threshold_or_light_tails_give_the_learner_inside(wide: Any, tole
         close(trace.log_evidence, plain.log_evidence, tolerance)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_an_outlier_hardly_moves_the_belief_and_the_farther_the_less(name: str) -> None:
     xs, ys = stream(P, T, 2)
@@ -113,6 +115,7 @@ def test_farther_never_has_more_evidence_and_an_outlier_favours_no_belief(name: 
     assert abs(evidence(1e6, 0.1) - evidence(1e6, 0.5)) < tail
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(METHODS))
 def test_missing_and_weightless_observations_give_the_belief_back_bit_by_bit(name: str) -> None:
     learner = METHODS[name](KALMAN)
@@ -166,6 +169,7 @@ def test_beliefs_map_over_vmap_and_loops_scans_and_files_agree(name: str, tmp_pa
     assert again == learner and held == last
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> None:
     xs, ys = stream(P, T, 2)
@@ -188,6 +192,7 @@ def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> Non
     close(trace.log_evidence, ends.log_evidence, tolerance)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["imq", "mahalanobis", "student", "wishart"])
 def test_a_low_rank_network_learns_through_outliers(name: str) -> None:
     network = credo.MLP(1, (4,), "tanh")
@@ -205,6 +210,7 @@ def test_a_low_rank_network_learns_through_outliers(name: str) -> None:
     assert error < 0.4 < np.sin(xs[usual, 0]).std()
 
 
+@pytest.mark.slow
 def test_a_large_network_is_linearised_by_its_layers() -> None:
     network = credo.MLP(1, (100, 80), "tanh")
     learner = InverseWishartNoise(credo.lofi(credo.Model(network, credo.Normal(0.1)), 2), 3.0)
@@ -227,6 +233,7 @@ def test_a_fisher_ekf_and_an_iterated_one_can_be_inside() -> None:
         assert bool(trace.ok.all()) and float(jnp.max(jnp.abs(belief.mean))) < 5.0
 
 
+@pytest.mark.slow
 def test_thresholds_map_over_vmap_and_have_derivatives() -> None:
     xs, ys = map(jnp.asarray, data(0))
 
@@ -240,6 +247,7 @@ def test_thresholds_map_over_vmap_and_have_derivatives() -> None:
     close(jax.vmap(evidence)(jnp.asarray([1.0, at]))[1], evidence(at))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "robust", [WoLF(KALMAN, 1.5), StudentTNoise(KALMAN, 3.0, evidence="bound")], ids=["imq", "student"]
 )

@@ -103,6 +103,7 @@ def test_the_bound_lies_close_below_the_evidence_and_an_outlier_speaks_for_no_be
     close(tails[0], tails[1], 1e-5)
 
 
+@pytest.mark.slow
 def test_forecasts_match_the_noise() -> None:
     belief = KALMAN.init(jnp.ones(P), var=2.0)
     x, s = jnp.asarray([1.0, 2.0, 0.0]), 10.0

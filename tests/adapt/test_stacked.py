@@ -45,6 +45,7 @@ def _var(law: Any) -> Any:
     return law.var
 
 
+@pytest.mark.slow
 def test_numbers_are_a_kalman_filter_on_standardised_means_beside_the_mixture() -> None:
     learner = Stacked(BANK, credo.Normal(NOISE), VAR, 0.01, FIRST, RATES, tails=())
     inner = begin(BANK)
@@ -108,6 +109,7 @@ def class_bank(likelihood: Any) -> tuple[Any, Any]:
     return bank, params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: str) -> None:
     likelihood, count = CLASSES[name]
@@ -169,6 +171,7 @@ def test_far_means_and_small_probabilities_are_bounded() -> None:
     np.testing.assert_allclose(outputs, np.full((1, 3), np.log(1e-4)), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_members_that_know_one_input_each_say_more_together() -> None:
     def model(place: int) -> credo.Model:
         return credo.Model(lambda w, x: x[place] * w[0], credo.Normal(1.0))
@@ -201,6 +204,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture() -> None:
     learner = LEARNERS["with outliers"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)
@@ -216,6 +220,7 @@ def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture()
     assert bool(info.ok) and bool(jnp.all(jnp.isfinite(after.stack.mean)))
 
 
+@pytest.mark.slow
 def test_an_outlier_hardly_moves_coefficients_where_outliers_are_foreseen() -> None:
     moved = []
     for outliers in (0.01, None):
@@ -271,6 +276,7 @@ def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None
             Stacked(BANK, **{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
     bank = credo.auto(2)
     inside: Any = within(bank, Experts)
@@ -283,6 +289,7 @@ def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
     assert found is not None and np.allclose(found.var, 1.0)
 
 
+@pytest.mark.slow
 def test_either_of_two_laws_is_their_mixture() -> None:
     laws = [credo.Normal(var).plugin(jnp.full(1, mean)) for mean, var in ((-1.0, 1.0), (2.0, 0.3))]
     weights = jnp.log(jnp.array([0.3, 0.7]))

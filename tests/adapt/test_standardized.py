@@ -46,6 +46,7 @@ def by_hand(rows: np.ndarray) -> np.ndarray:
     return standardised(rows, CLIP)
 
 
+@pytest.mark.slow
 def test_it_is_the_scaling_and_the_learner_done_by_hand() -> None:
     inner = LEARNED
     learner = credo.replace(BOTH, learner=inner)
@@ -95,6 +96,7 @@ _ENTRIES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(_ENTRIES, st.integers(1, 14)), max_size=12), st.integers(0, 2**31))
 def test_moments_are_those_of_the_naive_reference(runs: list[tuple[float, int]], seed: int) -> None:
@@ -179,6 +181,7 @@ def test_a_loop_a_scan_chunks_and_a_pack_give_the_same_bits(learner: Any, tmp_pa
     bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.asarray(logs))
 
 
+@pytest.mark.slow
 def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target() -> None:
     members = [credo.replace(BOTH, learner=Calibrated(walk, (0.0, 1.0), tails=(4.0,))) for walk in WALKS]
     learner = Experts(members, 0.1)
@@ -199,6 +202,7 @@ def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target()
     np.testing.assert_allclose(expected, average)
 
 
+@pytest.mark.slow
 def test_targets_that_do_not_differ_wait_until_one_does() -> None:
     ys = np.where(np.arange(T) < 7, 5.0, NUMBERS)
     belief, _ = credo.run(BOTH, begin(BOTH), RAW[:7], jnp.asarray(ys[:7]))
@@ -307,6 +311,7 @@ def test_what_cannot_be_scaled_is_refused_in_a_sentence() -> None:
         BOTH.fix(belief, ROWS[:, :1])
 
 
+@pytest.mark.slow
 def test_more_inputs_are_those_that_were_missing_before() -> None:
     narrow, _ = credo.run(BOTH, begin(BOTH), RAW[:3], YS[:3])
     more = jnp.concatenate([RAW, RAW[::-1]], axis=1)

@@ -111,6 +111,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_bad_row_leaves_the_belief_and_an_absurd_one_costs_a_bounded_score() -> None:
     learner = LEARNERS["around calibrated"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)
@@ -132,6 +133,7 @@ def test_quantiles_and_draws_follow_the_stretched_law() -> None:
     np.testing.assert_allclose(draws.std(), normal.std(), rtol=5 / np.sqrt(2 * 4000))
 
 
+@pytest.mark.slow
 def test_what_is_no_number_is_refused_in_a_sentence() -> None:
     classes = credo.RecursiveLearner(credo.Model(lambda w, x: x @ w, credo.Bernoulli()), credo.Full("dense"))
     both = credo.Model(lambda w, x: jnp.stack([x @ w, x @ w]), credo.Normal(jnp.eye(2)))

@@ -22,6 +22,7 @@ LEARNERS: list[Any] = [WALKS[1], RunLength(INNER, 0.1, 2), WALKS[0]]
 UNLIKE = Experts(LEARNERS, 0.1)
 
 
+@pytest.mark.slow
 def test_unlike_experts_follow_the_recursion_of_magill_in_the_order_of_the_learners() -> None:
     count = len(LEARNERS)
     switch = np.full((count, count), 0.1 / (count - 1))
@@ -72,6 +73,7 @@ def test_answers_of_unlike_shapes_are_refused() -> None:
         _ = learner.forecast(begin(learner), XS[0]).mean
 
 
+@pytest.mark.slow
 def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None:
     def linear(w: Any, x: Any) -> Any:
         return x @ w
@@ -100,6 +102,7 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
         assert abs(float(sample.std()) / float(law.sd[0]) - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() -> None:
     learner = Experts([WALKS[0], credo.vd_ekf(MODEL)], 0.0)
 

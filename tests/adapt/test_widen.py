@@ -85,10 +85,12 @@ def compare(learner: Any, more: Callable[[int], dict[str, Any]], absent: float =
     np.testing.assert_allclose(mine[1].log_evidence, theirs[1].log_evidence, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_every_family_and_wrapper_goes_on_as_if_it_had_begun_with_all_inputs() -> None:
     compare(credo.Experts(list(MEMBERS.values()), switching=[0.0, 0.1]), lambda size: {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner", [credo.replay(MODEL, 0.1, capacity=2), WeightedPast(FULL, 2)], ids=["replay", "memory"]
 )
@@ -96,11 +98,13 @@ def test_remembered_rows_get_zeros_for_the_new_inputs(learner: Any) -> None:
     compare(learner, lambda size: {"example": (jnp.zeros(size), jnp.zeros(()))})
 
 
+@pytest.mark.slow
 def test_moments_of_new_inputs_begin_empty() -> None:
     learner = Standardized(credo.vd_ekf(MODEL), targets=True, warmup=3)
     compare(learner, lambda size: {"size": size}, absent=np.nan)
 
 
+@pytest.mark.slow
 def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_ones() -> None:
     def bank(slots: int, known: int) -> Any:
         model = credo.Model(credo.MLP(slots, (2,)), credo.OpenCategorical(slots, known))

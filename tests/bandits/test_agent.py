@@ -53,6 +53,7 @@ def test_features_of_actions_are_one_batch_regression() -> None:
     np.testing.assert_allclose(law.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_outputs_are_observed_one_at_a_time() -> None:
     one, belief, _ = _played("outputs")
     model = credo.Model(lambda params, x: NET(params, x[0])[x[1]], credo.Normal(NOISE))
@@ -67,6 +68,7 @@ def test_outputs_are_observed_one_at_a_time() -> None:
         np.testing.assert_allclose([law.mean[arm], law.var[arm]], [alone.mean[0], alone.var[0]], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_large_networks_pick_a_row_of_outer_products() -> None:
     net = credo.MLP(outputs=ARMS, hidden=(300,))
     wide = jnp.ones(30) / 30
@@ -170,6 +172,7 @@ def test_standardised_contexts_do_not_depend_on_their_units() -> None:
     np.testing.assert_array_equal(both.moments.values, flat.moments.values)
 
 
+@pytest.mark.slow
 def test_rewards_in_other_units_lead_to_the_same_choices_and_an_absurd_one_to_few_others() -> None:
     one, begin, _ = agent("arms", scale="online", units="online")
     best = np.asarray(XS[:, 0] > 0).astype(int)
@@ -240,6 +243,7 @@ def test_the_unit_of_rewards_of_two_values_is_no_less_than_the_gap_between_them(
     np.testing.assert_allclose(belief.units.known, np.array([np.mean(rewards), scale]), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_choice_says_what_is_expected_in_units_of_the_rewards() -> None:
     start = bandits.default_agent(ARMS, 2)
     one, belief = start.agent, start.init(0)
@@ -284,6 +288,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(call: Any, word: Any) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_wrappers_are_agents_too() -> None:
     inner = credo.extended_kalman(MODEL, dynamics=credo.RandomWalk(1e-2))
     one = bandits.Agent(credo.RunLength(inner, 0.05, 3), ARMS, "arms")

@@ -26,6 +26,7 @@ def report() -> Any:
     return bandits.play(bandits.default_agent(2, 2), world, seeds=2)
 
 
+@pytest.mark.slow
 def test_it_learns_what_is_not_linear(report: Any) -> None:
     assert report.refused == 0
     assert report.regrets[:, -50:].mean() < 0.2
@@ -39,6 +40,7 @@ def test_waves_are_trusted_where_nothing_is_linear(report: Any) -> None:
     assert np.all(weights > 1e-9)  # any member may still take over
 
 
+@pytest.mark.slow
 def test_it_explores_less_where_rewards_have_little_noise(report: Any) -> None:
     """Standard deviations are in units of the errors so far, and those of the first rewards are large."""
     learner: Any = bandits.default_agent(2, 2).agent.learner
@@ -60,6 +62,7 @@ def test_every_arm_has_a_chance(report: Any) -> None:
     assert np.asarray(report.propensities).min() >= 1e-3
 
 
+@pytest.mark.slow
 def test_it_follows_a_world_that_turns() -> None:
     """Rewards are linear, and at row 300 each changes its sign."""
     rng = np.random.default_rng(0)
@@ -72,6 +75,7 @@ def test_it_follows_a_world_that_turns() -> None:
     assert report.regrets[:, 350:].mean() < 0.15
 
 
+@pytest.mark.slow
 def test_every_door_takes_it_as_it_is(tmp_path: Path) -> None:
     start = bandits.default_agent(2, 2, policy=bandits.Thompson(floor=0.1))
     x = np.array([0.3, -1.0], np.float32)
@@ -109,6 +113,7 @@ def test_wide_contexts_have_no_covariance_over_them() -> None:
     assert np.shape(start.params(jax.random.key(0))) == (401, 1)
 
 
+@pytest.mark.slow
 def test_a_reward_among_many_arms_learns_in_one() -> None:
     bandit = bandits.Bandit(bandits.default_agent(40, 2))
     assert bandit.agent.learner.learner.size == 3  # type: ignore[attr-defined]
@@ -142,6 +147,7 @@ def test_time_moves_the_lines_of_all_arms_without_decompositions() -> None:
     assert "qr" not in str(moved)  # two for each arm took most of the time of a decision among many
 
 
+@pytest.mark.slow
 def test_features_of_actions() -> None:
     start = bandits.default_agent(3, 2, design="actions")
     belief = start.init(0)

@@ -81,6 +81,7 @@ def test_a_drawing_shows_regret_choices_and_frequencies(
     np.testing.assert_allclose(points.get_xydata(), np.stack([claimed, best], 1) / count[:, None])
 
 
+@pytest.mark.slow
 def test_a_network_of_its_own_for_each_seed() -> None:
     net = credo.MLP(outputs=3, hidden=(4,))
     learner = credo.lofi(credo.Model(net, credo.Normal(0.1)), rank=2)
@@ -128,6 +129,7 @@ def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     assert np.all(np.abs(gap) < 4)
 
 
+@pytest.mark.slow
 def test_a_prior_that_is_not_named_has_the_variance_one() -> None:
     learner = credo.extended_kalman(credo.Model(credo.Linear(3), credo.Normal(0.1)))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(6, 2)), jnp.float32)

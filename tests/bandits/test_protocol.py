@@ -62,6 +62,7 @@ def _kind(law: Any) -> str:
     return f"{type(law).__name__.removesuffix('Expectation')}({', '.join([*words, *belief])})"
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", NAMES)
 def test_every_learner_decides_and_learns_in_every_design(name: str) -> None:
     for number, design in enumerate(DESIGNS[name]):
@@ -85,6 +86,7 @@ SEEN: set[str] = set()
 """The kinds of laws that the agents above state."""
 
 
+@pytest.mark.slow
 def test_every_policy_takes_every_law() -> None:
     met = set()
     for design, names in KINDS.items():
@@ -103,6 +105,7 @@ def _all_pmfs(law: Any) -> jax.Array:
     return jnp.stack([policy.pmf(law, ALLOWED, t, key) for policy in POLICIES])
 
 
+@pytest.mark.slow
 def test_learners_of_several_numbers_are_refused() -> None:
     for learner in (credo.DirichletCategorical(3), credo.RunLength(credo.DirichletCategorical(3), 0.1, 2)):
         agent = bandits.Agent(learner, ARMS, "arms")

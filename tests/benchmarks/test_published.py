@@ -9,6 +9,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.flatten_util import ravel_pytree
 
 import credo
@@ -33,6 +34,7 @@ def dot(theta: jax.Array, x: jax.Array) -> jax.Array:
     return x @ theta
 
 
+@pytest.mark.slow
 def test_full_transcriptions_learn_what_credo_learns() -> None:
     x, y = jnp.asarray(RNG.normal(size=(6, 3))), jnp.asarray(RNG.integers(0, 2, 6))
     problem, start = published.bernoulli(dot, 0.0), published.Full(jnp.zeros(3), 0.5 * jnp.eye(3))
@@ -51,6 +53,7 @@ def test_full_transcriptions_learn_what_credo_learns() -> None:
         np.testing.assert_allclose(end.cov, belief.cov.dense(), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_of_the_transcription_have_the_moments_that_credo_conditions_on() -> None:
     """With its own draws redone, BONG with MC-EF adds the mean of the outer products of the gradients."""
     x, y = jnp.asarray(RNG.normal(size=3)), jnp.ones(1)
@@ -63,6 +66,7 @@ def test_draws_of_the_transcription_have_the_moments_that_credo_conditions_on() 
     np.testing.assert_allclose(end.mean, kept.mv(gradients.mean(axis=0)), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_low_rank_transcriptions_learn_what_credo_learns() -> None:
     net = credo.MLP(3, (4,), "tanh")
     params = jax.tree.map(lambda v: v.astype(jnp.float64), net.init(0, (2,)))

@@ -37,6 +37,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_play_is_reported_and_repeated_bit_by_bit(credo: Command, tmp_path: Path) -> None:
     words = ("bandit", "run", "bernoulli", "--steps", "200", "--seeds", "3")
     outcome = credo(*words)
@@ -72,6 +73,7 @@ def test_a_log_says_what_others_would_have_earned(credo: Command, log: Path, tmp
     assert found["blue", "ips"]["value"] == exact.value
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path: Path) -> None:
     words = ("bandit", "evaluate", log, "--policy", "blue", "--policy", "uniform", "--estimator", "dr")
     outcome = credo(*words, "--report", "seen")
@@ -103,6 +105,7 @@ def test_control_characters_of_arms_are_spelled(credo: Command, tmp_path: Path) 
     assert "\\x1b[31mred" in outcome.out and "\x1b" not in outcome.out
 
 
+@pytest.mark.slow
 def test_an_agent_is_replayed_on_a_log(credo: Command, log: Path) -> None:
     outcome = credo("bandit", "replay", log, "--agent", "beta", "--seeds", "2")
     assert outcome.status == 0, outcome.err

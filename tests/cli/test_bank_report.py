@@ -14,12 +14,10 @@ from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.sessions import ChangeTally, Session, Steps
 
-pytestmark = pytest.mark.bank
-
 MEMBERS = (Member(LINEAR, 0.0, 1.0), Member(LINEAR, 1e-2, 16.0))
 
 
-@pytest.mark.bank
+@pytest.mark.slow
 def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

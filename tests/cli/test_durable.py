@@ -74,6 +74,7 @@ def test_a_killed_run_goes_on_bitwise_with_its_files(
     assert one["metrics"] == other["metrics"] and one["rows"]["skipped"] == other["rows"]["skipped"] == 2
 
 
+@pytest.mark.slow
 def test_the_place_in_a_file_is_part_of_the_belief(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_place_in_a_file_is_part_of_the_belief(
     assert Session.load("o/belief.credo").rows_used == 90 + 20 + 60
 
 
+@pytest.mark.slow
 def test_the_place_in_a_named_set_is_part_of_the_belief(
     credo: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ def test_predictions_are_those_that_are_scored(
     assert mine.status in (1, 2) and "Traceback" not in mine.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_predictions_go_on_where_a_new_class_comes(
     credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch

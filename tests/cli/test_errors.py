@@ -134,6 +134,7 @@ def test_columns(refused: Refused, tmp_path: Path) -> None:
     assert "--shuffle is for named data sets" in refused("learn", path, *TARGET, "--shuffle")
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -176,6 +177,7 @@ def test_classes_that_never_come(refused: Refused, tmp_path: Path) -> None:
     assert "holds none of the classes 7, 8" in refused("learn", path, "--target", "y", "--classes", "7,8")
 
 
+@pytest.mark.slow
 def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tmp_path: Path) -> None:
     words = ("--target", "level", "--model", "linear", "-q")
     path = labels(tmp_path / "u.csv", 60)
@@ -189,6 +191,7 @@ def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tm
     assert "has the target 'medium'" in outcome.err and "--classes" in outcome.err
 
 
+@pytest.mark.slow
 def test_saved_beliefs(refused: Refused, credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     assert credo("learn", path, *TARGET, "--out", "o", "-q").status == 0

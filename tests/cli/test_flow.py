@@ -51,6 +51,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     credo: Command, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.cli.conftest import Command, write
 
 FAST = ("--budget", "fast", "--paths", "10")
@@ -31,6 +32,7 @@ def forecast(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_series_is_forecast_and_scored_beside_the_naive_forecasts(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "shop.csv", blank=3)
     words = ("learn", file, "--time", "day", "--target", "sold", "--horizon", "7", *FAST)
@@ -62,6 +64,7 @@ def test_a_series_is_forecast_and_scored_beside_the_naive_forecasts(credo: Comma
     assert "CRPS by step ahead" in report and "NLPD by step ahead" in report and "2024-08-28" in report
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_lags(credo: Command, tmp_path: Path) -> None:
     whole = series(tmp_path / "whole.csv", 120)
     words = ("--time", "day", "--target", "sold", "--horizon", "3", *FAST)
@@ -76,6 +79,7 @@ def test_a_run_goes_on_with_its_lags(credo: Command, tmp_path: Path) -> None:
         assert abs(float(ours["sd"]) / float(wanted["sd"]) - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "t.csv", 60)
     lines = file.read_text().splitlines()
@@ -88,6 +92,7 @@ def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: 
     assert outcome.status == 2 and "line 41 has the time '2024-02-08' in 'day'" in outcome.err
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_a_series_is_refused_in_a_sentence(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "t.csv", 40)
     for words, sentence in (

@@ -91,6 +91,7 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
 
+@pytest.mark.slow
 def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
@@ -107,6 +108,7 @@ def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> 
     assert data["test"]["rows"] == 50 and data["test"]["metrics"]["error"] < data["test"]["baseline"]["error"]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     "options",
     [
@@ -121,6 +123,7 @@ def test_every_kind_of_learner_runs(credo: Command, tmp_path: Path, options: str
     assert outcome.status == 0, outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -145,6 +148,7 @@ def test_every_rule_and_curvature_learns_and_says_what_it_is(
     assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
 
 
+@pytest.mark.slow
 def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path) -> None:
     numbers(tmp_path / "all.csv", 60)
     lines = (tmp_path / "all.csv").read_text().splitlines(keepends=True)
@@ -221,6 +225,7 @@ def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(
     assert Session.load(Path("again.credo")).belief == one.belief
 
 
+@pytest.mark.slow
 def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 80)
     lines = path.read_text().splitlines()
@@ -252,6 +257,7 @@ def test_standard_input_and_json_lines(
     assert (tmp_path / "runs/stdin/report.html").exists()
 
 
+@pytest.mark.slow
 def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo: Command, tmp_path: Path) -> None:
     table = (numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
     assert credo("learn", *table).status == 0
@@ -272,6 +278,7 @@ def test_without_matplotlib_there_is_a_report_without_plots(
     assert not (tmp_path / "runs/t/plots").exists()
 
 
+@pytest.mark.slow
 def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> None:
     outcome = credo(
         "learn", "digits", "--limit", 60, "--test-rows", 20, "--model", "mlp:4", "--posterior", "low-rank:2"
@@ -287,6 +294,7 @@ def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.slow
 def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
     table, test = numbers(tmp_path / "t.csv", 120), numbers(tmp_path / "u.csv", 60, seed=1)
     columns = ("learn", table, "--target", "y", *LINEAR, "-q")

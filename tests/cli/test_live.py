@@ -38,6 +38,7 @@ class Input(io.StringIO):
         return False
 
 
+@pytest.mark.slow
 @posix
 def test_a_row_is_answered_before_the_next_comes_and_sigterm_saves(tmp_path: Path) -> None:
     rows = numbers(tmp_path / "t.csv", 1040).read_text().splitlines(keepends=True)
@@ -178,6 +179,7 @@ def test_rows_without_a_target_are_forecast_and_change_nothing() -> None:
     assert answering.rows_used == 60 and answering.rows_read == 63
 
 
+@pytest.mark.slow
 @posix
 def test_a_reader_that_goes_away_costs_nothing(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

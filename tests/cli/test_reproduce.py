@@ -40,6 +40,7 @@ leap = 1e6
 """
 
 
+@pytest.mark.slow
 def test_an_experiment_runs_and_shows_its_table(credo: Command, tmp_path: Path) -> None:
     outcome = credo("reproduce", "kf-tracking", "--out", "out")
     assert outcome.status == 0, outcome.err
@@ -69,6 +70,7 @@ def test_without_the_published_flow_its_kinds_say_what_to_install(
         assert f"got {kind!r}" in outcome.err and outcome.err.endswith(f": {INSTALL}.\n")
 
 
+@pytest.mark.slow
 def test_the_published_flow_is_trained_by_the_kinds_that_it_brings(credo: Command, tmp_path: Path) -> None:
     (tmp_path / "flow.toml").write_text(PUBLISHED)
     outcome = credo("flow", "train", "flow.toml", "--quiet")

@@ -31,6 +31,7 @@ print(fingerprint("a", (1, 2.5, None, {"b": b"c"}), jax.tree.structure(learner))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_agree() -> None:
     runs = [
         subprocess.run(

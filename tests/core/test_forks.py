@@ -74,6 +74,7 @@ attempt("parent", lambda: learned.learn(ROWS))
 """
 
 
+@pytest.mark.slow
 def test_a_child_is_refused_in_a_sentence_if_it_was_forked_after_jax_computed() -> None:
     """A child that waited would be ended by the time limit."""
     words = [sys.executable, "-c", WORK + BEFORE + AFTER]

@@ -280,6 +280,7 @@ print(sorted(name for name in traced if any(name.startswith(one) for one in larg
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_traces_nothing_and_gives_the_same_answers(tmp_path: Path) -> None:
     def run() -> tuple[str, str, str]:
         choice = {"CREDO_PROGRAMS": "1", "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}

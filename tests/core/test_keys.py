@@ -10,6 +10,7 @@ import pytest
 from credo.core.keys import fold_in, split_in_two
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**31 - 1])
 def test_the_bits_are_those_of_jax(impl: str, seed: int) -> None:

@@ -31,6 +31,7 @@ def local(count: int, inner: int | None) -> tuple[np.ndarray, np.ndarray, np.nda
     return rng.normal(size=(count, P)), rng.normal(size=count), root
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(MANY))
 @pytest.mark.parametrize(
     ("count", "inner"), [(1, None), (3, None), (3, 2), (P, None), (8, None), (8, 3), (2, 6)]

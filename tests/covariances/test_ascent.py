@@ -45,6 +45,7 @@ def spd(seed: int) -> np.ndarray:
     return root @ root.T / P + 0.5 * np.eye(P)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("elbo", [False, True], ids=["expectation", "elbo"])
 @pytest.mark.parametrize("form", ["root", "dense"])
 def test_full_in_natural_parameters(form: Any, elbo: bool) -> None:

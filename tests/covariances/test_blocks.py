@@ -107,6 +107,7 @@ def _example() -> BlockCovariance:
     return BlockCovariance(parts, PLACES)
 
 
+@pytest.mark.slow
 def test_the_roles_agree_with_dense_matrices() -> None:
     cov = _example()
     matrix, scale, noise = dense(cov), jnp.linspace(0.5, 1.5, P), jnp.linspace(0.1, 1.0, P)
@@ -136,6 +137,7 @@ def test_the_roles_agree_with_dense_matrices() -> None:
     close(np.diag(mixed), np.diag(matrix) + gap**2)
 
 
+@pytest.mark.slow
 def test_whole_layers_take_their_rows_as_outer_products() -> None:
     sizes = ((3, 4), (5, 2))
     rows = OuterRows(

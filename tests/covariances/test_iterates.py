@@ -103,6 +103,7 @@ def stacked(rows: np.ndarray, prior: Any) -> StackedCovariance:
     return StackedCovariance(prior, jnp.asarray(rows), cross.dense(), inner)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(PRIORS))
 def test_a_stacked_covariance_is_the_conditioned_prior(name: str) -> None:
     rng = np.random.default_rng(1)
@@ -144,6 +145,7 @@ def test_draws_of_a_stacked_covariance_have_it_and_depend_on_nothing_else(name: 
     close(moved.T @ spread @ moved, np.linalg.inv(np.linalg.inv(spread) + rows.T @ rows))
 
 
+@pytest.mark.slow
 def test_a_low_rank_iterate_forgets_at_every_step() -> None:
     prior = LowRank(2).init(jnp.asarray(1 / LEVEL))
     _, afters, kept = through(start_iterate(prior, STEPS * K), None, jnp.asarray(FACTORS[:, :1]))

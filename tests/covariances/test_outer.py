@@ -88,6 +88,7 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
     jax.tree.map(close, answers(rows, other), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("projection", "left"), [("svd", 2), ("svd", 6), ("whitened", 6), ("factor-analysis", 2)]
 )
@@ -108,6 +109,7 @@ def test_covariances_answer_alike_to_outer_rows_and_arrays(projection: Any, left
     jax.tree.map(close, answers(rows), answers(rows.dense()))
 
 
+@pytest.mark.slow
 def test_pushed_variances_of_well_known_directions_stay_positive_in_single_precision() -> None:
     rows = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), outer(1, 2, None))
     cov = LowRankCovariance(jnp.ones(P, jnp.float32), 1e3 * rows.dense(), LowRank(2))
@@ -118,6 +120,7 @@ def test_pushed_variances_of_well_known_directions_stay_positive_in_single_preci
     assert np.abs(inner - exact).max() < 40 * np.finfo(np.float32).eps * size
 
 
+@pytest.mark.slow
 def test_networks_of_dense_layers_linearise_in_outer_products(monkeypatch: pytest.MonkeyPatch) -> None:
     vector, unravel = ravel(PARAMS)
     single = credo.Model(NET, credo.Categorical(3))
@@ -138,6 +141,7 @@ def test_networks_of_dense_layers_linearise_in_outer_products(monkeypatch: pytes
 FAMILIES = [Diagonal(), LowRank(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=["diagonal", "low-rank"])
 def test_learners_learn_the_same_from_outer_rows(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = credo.Model(NET, credo.Categorical(3))
@@ -159,6 +163,7 @@ def test_learners_learn_the_same_from_outer_rows(family: Any, monkeypatch: pytes
     jax.clear_caches()
 
 
+@pytest.mark.slow
 def test_the_inner_loop_in_the_space_of_its_rows_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """With rank P nothing is forgotten, so a low-rank belief learns what a full one does."""
     monkeypatch.setattr(models, "LARGE", 1)

@@ -33,6 +33,7 @@ def update_counts(inputs: int, hidden: tuple[int, ...]) -> tuple[int, Counts]:
     return vector.size, counts(as_users_get(lowered), vector.size)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not KNOWN, reason="counts of another version of XLA")
 @pytest.mark.parametrize(
     ("inputs", "hidden", "size", "most"),

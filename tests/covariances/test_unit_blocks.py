@@ -56,6 +56,7 @@ def rows_of(outputs: int) -> tuple[OuterRows, np.ndarray]:
     return rows, np.asarray(rows.dense())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", KEEPS)
 def test_the_roles_agree_with_dense_matrices(keep: Any) -> None:
     cov, matrix = example(keep)
@@ -95,6 +96,7 @@ def test_a_mixture_has_the_blocks_of_its_covariance() -> None:
     close(stacked.collapse(jnp.asarray([0.3, 0.7]), jnp.asarray(gaps)).dense(), cut(exact))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("keep", KEEPS)
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("form", ["outer", "left", "dense"])
@@ -132,6 +134,7 @@ def test_one_gain_and_the_blocks_that_are_kept(keep: Any, outputs: int, form: st
     close(cov.condition(jnp.asarray(factor)).dense(), kept)
 
 
+@pytest.mark.slow
 def test_one_unit_is_a_full_covariance_and_units_of_one_parameter_are_diagonal() -> None:
     rng = np.random.default_rng(2)
     xs, ys = jnp.asarray(rng.normal(size=(8, 3))), jnp.asarray(rng.normal(size=8))
@@ -152,6 +155,7 @@ def test_one_unit_is_a_full_covariance_and_units_of_one_parameter_are_diagonal()
             close(trace.log_evidence, same.log_evidence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", KEEPS)
 def test_a_network_learns_alike_by_outer_products_and_by_an_array(keep: Any) -> None:
     net = credo.MLP(3, (4,))
@@ -210,6 +214,7 @@ def test_divergence_is_that_of_dense_matrices_and_other_values_are_refused() -> 
         credo.UnitBlocks("all")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_wider_layer_keeps_the_old_units_in_its_corner() -> None:
     small, matrix = PlacedUnitBlocks(((2, 2), (3, 1))), np.zeros((11, 11))
     root = RNG.normal(size=(7, 7)) + 2 * np.eye(7)

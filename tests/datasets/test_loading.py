@@ -77,6 +77,7 @@ def test_what_river_ships(name: str) -> None:
     assert data.ordered == (splits(name) == ("train", "all"))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", PLACED)
 def test_what_must_be_placed_in_a_folder(name: str, real_data: str) -> None:
     data = load(name, split="all", data_dir=real_data, allow_download=False)

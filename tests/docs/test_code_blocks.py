@@ -13,20 +13,31 @@ from pathlib import Path
 import jax
 import pytest
 from tests.docs.pages import Block, blocks, pages
+from tests.needed import needs_what_it_imports
 
 PAGES = {"/".join(page.parts[-2:]): page for page in pages() if blocks(page) and page.name != "gallery.md"}
 EXACT = {"explanation/correctness.md", "how-to/decide.md"}
 """Pages whose numbers hang on rounding errors: bits, or a search that stops early."""
 
+FIRST = {"README.md", "tutorial.md", "tutorial-bandit.md"}
+"""What a newcomer reads first, and `make test` runs."""
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.optimised] * (name in EXACT)) for name in PAGES]
-)
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """The tier of a page."""
+    if name in EXACT:
+        return [pytest.mark.optimised]
+    return [] if PAGES[name].name in FIRST else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PAGES])
 def test_blocks_run_and_print_what_the_page_says(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for block in blocks(PAGES[name]):
+        needs_what_it_imports(block.code)
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     with jax.enable_x64(False), jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):

@@ -81,6 +81,7 @@ def naive(name: str, mean: np.ndarray, cov: np.ndarray, dt: float) -> tuple[np.n
     return new @ (old @ mean / growth + (1 - 1 / growth) * base @ CENTRE), new
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(MOVING))
 @pytest.mark.parametrize("dt", [None, 0.4, 2.5])
 def test_a_step_is_the_closed_form_in_every_family(name: str, dt: float | None) -> None:
@@ -109,6 +110,7 @@ def test_two_half_steps_are_one_step(name: str) -> None:
         np.testing.assert_allclose(two[1].dense(), one[1].dense(), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_discrete_linear_gaussian_steps_in_every_family() -> None:
     transition, offset = RNG.normal(size=(P, P)), np.array([0.1, 0.2, 0.3])
     for noise in (DIFFUSION, np.array([0.1, 0.2, 0.3]), np.asarray(0.4)):
@@ -125,6 +127,7 @@ def test_discrete_linear_gaussian_steps_in_every_family() -> None:
                 np.testing.assert_allclose(got.dense(), want, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_low_rank_linear_gaussian_keeps_the_diagonal_of_the_precision() -> None:
     transition = RNG.normal(size=(P, P))
     cov = credo.LowRank(1).init(jnp.asarray(PRIOR)).condition(jnp.ones((1, P)))

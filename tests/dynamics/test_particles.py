@@ -33,6 +33,7 @@ def particles() -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(MEAN + (np.linalg.cholesky(MATRIX) @ white).T), jnp.asarray(np.log(weights))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize("dt", [None, 0.5])
 def test_a_set_gets_the_moments_that_the_dynamics_give_a_gaussian(name: str, dt: float | None) -> None:

@@ -118,6 +118,7 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_one_trace(room: Any) -> None:
     assert ended.aux["eta"].shape == (4, 1) and int(ended.step) == 6
 
 
+@pytest.mark.slow
 @both
 def test_it_maps_over_settings_and_states_and_differentiates(room: Any) -> None:
     def final(lr: Any) -> Any:

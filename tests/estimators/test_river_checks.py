@@ -55,6 +55,7 @@ def named_checks() -> list[ParameterSet]:
     return cases
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("estimator", "check"), named_checks())
 def test_an_estimator_passes_the_checks_of_river(
     estimator: Estimator, check: Callable[[Estimator], None]
@@ -66,6 +67,7 @@ def test_no_check_of_river_is_skipped() -> None:
     assert not any(estimator._unit_test_skips() for estimator in ESTIMATORS)
 
 
+@pytest.mark.slow
 def test_the_order_of_features_changes_nothing_a_hundred_times() -> None:
     rows = list(Phishing().take(20))
     for _ in range(100):

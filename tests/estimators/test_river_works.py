@@ -301,6 +301,7 @@ def test_progressive_validation_with_moments_and_delays() -> None:
     assert by_row.get() < 2.0
 
 
+@pytest.mark.slow
 def test_models_of_river_around_the_estimators() -> None:
     rows = list(ImageSegments().take(120))
     rest = multiclass.OneVsRestClassifier(RiverClassifier("linear"))

@@ -13,8 +13,6 @@ import credo
 from credo.recipes import assembly
 from credo.sessions import Member, Network
 
-pytestmark = pytest.mark.bank
-
 
 @pytest.fixture(autouse=True, scope="module")
 def two_members() -> Iterator[None]:
@@ -32,6 +30,7 @@ def two_members() -> Iterator[None]:
     program.clear_cache()
 
 
+@pytest.mark.table
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [credo.OnlineClassifier(), credo.OnlineRegressor()], expected_failed_checks=expected
 )

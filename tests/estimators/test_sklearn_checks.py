@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import credo
@@ -19,6 +20,7 @@ def expected(estimator: Any) -> dict[str, str]:
     return FAILURES
 
 
+@pytest.mark.table
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         credo.OnlineClassifier("linear"),

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
+from tests.needed import needs
 
 import credo
 from credo.estimators.sklearn_base import OnlineEstimator
@@ -132,6 +132,7 @@ def test_few_rows_have_units(count: int) -> None:
     assert few.score(x, y) > 0.9 and np.isfinite(few.log_evidence_)
 
 
+@pytest.mark.slow
 def test_forecasts_are_distributions_in_the_units_of_the_target() -> None:
     x, y = numbers()
     fitted = regressor().fit(x, 1000.0 * y)
@@ -193,6 +194,7 @@ def table(count: int = COUNT) -> tuple[dict[str, list[object]], np.ndarray]:
 
 
 def test_frames_of_all_kinds_and_dicts_are_encoded_alike() -> None:
+    pl = needs("polars")
     columns, y = table()
     frame = pd.DataFrame(columns)
     fitted = regressor(drift="none").fit(frame, y)
@@ -212,6 +214,7 @@ def test_frames_of_all_kinds_and_dicts_are_encoded_alike() -> None:
 
 
 def test_frames_of_numbers_are_the_array_with_names() -> None:
+    pl = needs("polars")
     x, y = numbers()
     plain = regressor().fit(x, y)
     for frame in (pd.DataFrame(x, columns=list("abc")), pl.DataFrame(x, schema=list("abc"))):

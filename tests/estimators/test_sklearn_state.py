@@ -76,6 +76,7 @@ def test_a_clone_has_the_parameters_and_no_state() -> None:
     np.testing.assert_array_equal(fresh.fit(X, Y).predict(X), fitted.predict(X))
 
 
+@pytest.mark.slow
 def test_a_learner_of_ones_own_is_saved_and_continues(tmp_path: Path) -> None:
     inner = credo.bong(credo.Model(credo.Linear(1), credo.Normal(0.1)), credo.Full())
     learner = credo.RunLength(inner, 0.01, 3)

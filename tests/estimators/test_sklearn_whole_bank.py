@@ -14,8 +14,6 @@ from credo.recipes import assembly
 from credo.recipes.members import members_of
 from credo.sessions import TaskName
 
-pytestmark = pytest.mark.bank
-
 WHOLE = {
     "check_dict_unchanged",
     "check_methods_sample_order_invariance",
@@ -24,6 +22,7 @@ WHOLE = {
 """Checks that fit rows of one shape."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [credo.OnlineClassifier(), credo.OnlineRegressor()])
 def test_some_checks_of_the_whole_bank(estimator: Any) -> None:
     program: Any = assembly._bank

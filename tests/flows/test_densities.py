@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from credo.flows.densities import standard
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_the_law_under_their_weights_and_are_uncorrelated_with_others() -> None:
     count, size = 30, 3
     weights = jax.random.dirichlet(jax.random.key(0), jnp.full(count, 2.0)).at[4].set(0.0)

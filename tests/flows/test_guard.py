@@ -78,6 +78,7 @@ def test_the_evidence_has_no_bias_around_a_shipped_operator_in_a_world_of_four_m
     assert error < 0.03 and abs(ratios.mean() - 1) < 4 * error
 
 
+@pytest.mark.slow
 def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     learner = pfbr(MODEL, IDLE, 200, WALK, guard=Guard(0.7), fallback=False)
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=1), None, YS)
@@ -88,6 +89,7 @@ def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     assert belief.log_density is not None and jnp.isfinite(belief.log_density).all()
 
 
+@pytest.mark.slow
 def test_a_guard_goes_by_temperatures_where_the_operator_is_far_from_the_target() -> None:
     precise = credo.Model(lambda z, x: z, credo.Normal(1e-4))
     learner = pfbr(precise, IDLE, 200, density="normal", guard=True, fallback=False)
@@ -121,6 +123,7 @@ class Shrunk:
         return 3 * points, jnp.full(points.shape[0], -jnp.log(3.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", [None, Metropolis(2, "langevin")])
 def test_a_guard_knows_the_constant_of_a_target_by_the_mixture_of_those_that_stay_and_those_that_move(
     move: Any,

@@ -35,6 +35,7 @@ def kalman() -> tuple[Any, Any]:
     return credo.run(exact, exact.init(jnp.zeros(2)), None, YS)
 
 
+@pytest.mark.slow
 def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal", fallback=False)
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
@@ -47,6 +48,7 @@ def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
     assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
 
 
+@pytest.mark.slow
 def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
     exact, _ = kalman()
@@ -80,6 +82,7 @@ def test_steps_runs_and_files_give_the_same_bits(tmp_path: Path) -> None:
     assert belief == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"density": "normal"}, {"guard": True}, {"fallback": False}])
 def test_a_set_with_one_weight_or_with_half_of_it_lost_goes_on_as_in_a_bootstrap_filter(
     settings: dict[str, Any],
@@ -124,6 +127,7 @@ def test_lost_particles_stand_at_the_mean_of_the_others_which_stay() -> None:
     assert jnp.array_equal(mended.parents[4], mended.values[4])
 
 
+@pytest.mark.slow
 def test_an_update_takes_the_map_with_the_tighter_bound_and_none_without_one() -> None:
     idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
     start = pfbr(MODEL, idle, 20, WALK).predict(pfbr(MODEL, idle, 20, WALK).init(jnp.zeros(2), key=3))
@@ -141,6 +145,7 @@ def test_an_update_takes_the_map_with_the_tighter_bound_and_none_without_one() -
     assert not info.ok and belief == start
 
 
+@pytest.mark.slow
 def test_of_several_maps_the_first_with_the_largest_bound_is_chosen_and_none_without_one() -> None:
     points = jax.random.normal(jax.random.key(1), (20, 2))
     logs = jnp.full(20, -jnp.log(20.0))
@@ -161,6 +166,7 @@ def test_of_several_maps_the_first_with_the_largest_bound_is_chosen_and_none_wit
         assert jnp.allclose(back, points, atol=1e-10) and jnp.allclose(same, log_det, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_weighed_is_refused_and_nothing_is_lost() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, WALK, guard=True)
     start = learner.predict(learner.init(jnp.zeros(2), key=3))

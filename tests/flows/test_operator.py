@@ -57,6 +57,7 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [
@@ -83,6 +84,7 @@ def test_the_log_determinant_in_single_precision_is_good_to_five_digits() -> Non
     assert jnp.max(jnp.abs(results[2] - results[4])) < 1e-5
 
 
+@pytest.mark.slow
 def test_stacks_of_any_size_have_their_determinants() -> None:
     keys = jax.random.split(jax.random.key(0), 3)
     for size in (2, 20):
@@ -95,6 +97,7 @@ def test_stacks_of_any_size_have_their_determinants() -> None:
     assert jnp.allclose(log_det_of_update(outer, slopes, inner)[0], exact, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
     points = values()
     operator = bent()
@@ -163,6 +166,7 @@ def test_where_the_base_is_right_nothing_is_left_of_the_score_and_elsewhere_some
     assert left(jnp.ones(())) > 0.1
 
 
+@pytest.mark.slow
 def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
     operator, points = bent(gradients="along"), values()
     assert operator.params["along"]["weights"].shape == (7, 4)
@@ -176,6 +180,7 @@ def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
         Operator(dim=2, embedding=0, reweighted=True)
 
 
+@pytest.mark.slow
 def test_a_proportionate_operator_moves_nothing_where_an_observation_says_nothing() -> None:
     points = values()
 
@@ -229,6 +234,7 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         save_operator(path, Operator(dim=3))
 
 
+@pytest.mark.slow
 def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named_after() -> None:
     names = credo.flows.operator_names()
     assert {"linear-2", "linear-10"} <= set(names)

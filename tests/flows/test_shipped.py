@@ -45,6 +45,7 @@ def looked(value: Array) -> Array:
     return -2 * jnp.sum(jnp.log1p((value - 0.5) ** 2 / scales))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", operator_names())
 def test_a_shipped_operator_gives_the_numbers_that_it_gave_when_it_was_shipped(name: str) -> None:
     operator = load_operator(name)
@@ -93,6 +94,7 @@ def test_the_settings_beside_a_shipped_operator_describe_it(name: str) -> None:
     assert settings.tasks.dim == settings.operator.dim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "alone"), [("linear-2", False), ("linear-2", True), ("linear-10", False)])
 def test_a_shipped_operator_is_as_good_as_exact_draws_on_systems_that_it_never_saw(
     name: str, alone: bool

@@ -61,12 +61,14 @@ def test_training_reaches_the_floor_from_above_and_goes_on_bit_by_bit(tmp_path: 
         train(other, OPERATOR, plan=PLAN, key=3, out=tmp_path / "parts")
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_goes_back_with_half_the_rate_and_then_gives_up() -> None:
     plan = credo.replace(PLAN, learning_rate=1e4, steps=20, every=10, leap=0.5, warmup=0.0, sequences=0)
     with pytest.raises(CredoError, match="training diverges at step"):
         train(TASKS, OPERATOR, plan=plan, key=0)
 
 
+@pytest.mark.slow
 def test_samples_of_the_posterior_teach_as_well() -> None:
     plan = credo.replace(PLAN, loss="likelihood", steps=60, every=60, sequences=0)
     seen: list[History] = []
@@ -85,6 +87,7 @@ def test_settings_of_training_that_do_not_fit_are_refused() -> None:
         LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(3), 1.0)
 
 
+@pytest.mark.slow
 def test_every_sequence_has_a_linear_system_of_its_own_and_kalmans_map_is_at_the_floor_of_all() -> None:
     tasks = LinearSystemTasks(2, outputs=3, length=4, particles=16)
     first, second = (tasks.begin(key) for key in jax.random.split(jax.random.key(0)))
@@ -101,6 +104,7 @@ def test_every_sequence_has_a_linear_system_of_its_own_and_kalmans_map_is_at_the
         LinearSystemTasks(2, spread=1.0)
 
 
+@pytest.mark.slow
 def test_a_static_task_knows_its_posterior() -> None:
     model = credo.Model(lambda z, x: z, credo.Normal(0.5))
     learner = credo.flows.pfbr(model, Operator(dim=1, width=2, hidden=4).begin(), particles=64)
@@ -132,6 +136,7 @@ def test_the_mismatch_of_a_set_is_zero_where_the_mass_moves_as_the_likelihood_sa
         Plan(matching=-1.0)
 
 
+@pytest.mark.slow
 def test_a_static_task_goes_on_until_its_end_unless_it_is_lost_or_few_draws_count() -> None:
     model = credo.Model(lambda z, x: z, credo.Normal(0.5))
     learner = credo.flows.pfbr(model, Operator(dim=1, width=2, hidden=4).begin(), particles=8)

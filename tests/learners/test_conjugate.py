@@ -122,6 +122,7 @@ def test_draws_have_the_beliefs_mean(name: str) -> None:
     assert np.all(np.abs(draws.mean(0) - belief.mean) < 4.5 * np.sqrt(np.asarray(belief.var) / n))
 
 
+@pytest.mark.slow
 def test_impossible_priors_and_methods_are_refused() -> None:
     for make, message in [
         (lambda: credo.BetaBernoulli(a=0.0), "a must be finite and above 0"),

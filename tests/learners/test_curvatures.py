@@ -56,6 +56,7 @@ def close(ours: Any, expected: tuple[np.ndarray, np.ndarray], draws: int, factor
     assert np.all(np.abs(np.asarray(ours) - mean) < error), (np.asarray(ours), mean, error)
 
 
+@pytest.mark.slow
 def test_mc_ef_is_the_mean_of_outer_products(dense: Any) -> None:
     local = measured(credo.MonteCarloEmpiricalFisher(20_000), credo.Diagonal().init(VAR))
     close(local.gradient, dense["gradient"], 20_000)
@@ -93,6 +94,7 @@ def test_the_full_hessian_is_cut_to_its_negative_part(dense: Any) -> None:
     close(local.gradient, dense["gradient"], 2_000)
 
 
+@pytest.mark.slow
 def test_subspace_iteration_finds_the_leading_directions() -> None:
     rng = np.random.default_rng(3)
     turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
@@ -132,6 +134,7 @@ def test_common_draws_are_common_to_the_iterations(curvature: Any) -> None:
     assert np.abs(np.asarray(fresh[0]) - np.asarray(fresh[1])).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_rows_of_a_batch_bring_their_own_gradients_and_weights() -> None:
     model = credo.joint(MODEL)
     _, unravel = ravel(MEAN)
@@ -152,6 +155,7 @@ def test_rows_of_a_batch_bring_their_own_gradients_and_weights() -> None:
     np.testing.assert_allclose(joint.precision(), added, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_evidence_of_sampled_curvatures_is_that_of_the_mixture() -> None:
     learner = credo.bong(MODEL, credo.Diagonal(), credo.MonteCarloEmpiricalFisher(4000))
     belief = learner.init(MEAN, var=VAR)

@@ -101,6 +101,7 @@ def test_other_likelihoods_act_through_score_and_fisher_information(kind: str) -
     close(trace.log_evidence, told.log_evidence, 1e-9)
 
 
+@pytest.mark.slow
 def test_a_joint_mini_batch_equals_its_rows_and_leaves_out_missing_ones() -> None:
     xs, ys = arrays(*stream(P, 5, 2))
     single, joint = credo.etkf(regression(), 7), credo.etkf(credo.joint(regression()), 7)

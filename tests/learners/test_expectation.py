@@ -49,6 +49,7 @@ def test_rows_of_a_joint_model_come_with_their_joint_law() -> None:
     assert np.max(np.abs(spread) / error) < 5
 
 
+@pytest.mark.slow
 def test_a_learned_noise_variance_gives_a_student_law() -> None:
     learner = credo.normal_inverse_gamma(LINEAR)
     belief = _belief(learner)
@@ -64,6 +65,7 @@ def test_a_learned_noise_variance_gives_a_student_law() -> None:
     assert st.kstest(draws, reference.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_a_logistic_model_expects_probabilities() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
     belief = _belief(learner, (1.0, 0.0, 1.0))
@@ -101,6 +103,7 @@ def test_conjugate_learners_expect_exactly() -> None:
     assert learner.sample_function(learner.init(), 0)(2.0) > 0
 
 
+@pytest.mark.slow
 def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation() -> None:
     net = credo.MLP(outputs=1, hidden=(4,), activation="tanh")
     learner = credo.lofi(credo.Model(net, credo.Normal(0.1)), rank=3)
@@ -114,6 +117,7 @@ def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation() -> 
     np.testing.assert_allclose(np.cov(values.T), law.cov, atol=0.1 * float(law.var.max()))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("kind", ["run length", "experts", "soft reset", "change probability"])
 def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: Any) -> None:
     inner = credo.extended_kalman(LINEAR)

@@ -230,6 +230,7 @@ LIKELIHOODS: dict[str, Any] = {
 }
 
 
+@pytest.mark.table
 @TIED
 @pytest.mark.parametrize("name", list(LIKELIHOODS))
 def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str, tied: bool) -> None:
@@ -250,6 +251,7 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str, tied: bool
     close(odd, learner.forecast(start, jnp.asarray([jnp.nan, 0.5])).probs)
 
 
+@pytest.mark.slow
 @TIED
 @pytest.mark.parametrize("reference", [False, True])
 def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, tied: bool) -> None:
@@ -330,6 +332,7 @@ def test_the_pieces_of_a_student_density_have_the_digits_of_their_dtype(dtype: A
     np.testing.assert_allclose(heights, expected, rtol=small, atol=max(small, 1e-10))
 
 
+@pytest.mark.slow
 @TIED
 def test_draws_have_the_moments_of_the_belief(tied: bool) -> None:
     xs, ys = rows_of(30, 2, 3)
@@ -351,6 +354,7 @@ def test_draws_have_the_moments_of_the_belief(tied: bool) -> None:
     assert bool(jnp.all(draws.var[:, 0] == draws.var[:, 1])) == tied
 
 
+@pytest.mark.table
 @TIED
 @pytest.mark.parametrize("name", list(LIKELIHOODS))
 def test_the_expected_label_has_logits_with_the_moments_of_drawn_functions(name: str, tied: bool) -> None:
@@ -388,6 +392,7 @@ def test_a_drawn_function_is_the_rule_of_bayes_with_its_parameters() -> None:
     close(function(jnp.asarray(x)), ss.softmax(np.log(theta.p) + 0.5 * np.nansum(logs, axis=1)))
 
 
+@pytest.mark.slow
 @TIED
 def test_a_change_is_found_by_run_lengths_whose_evidence_is_that_of_all_segmentations(tied: bool) -> None:
     xs, ys = map(jnp.asarray, rows_of(5, 2, 2))
@@ -406,6 +411,7 @@ def test_a_change_is_found_by_run_lengths_whose_evidence_is_that_of_all_segmenta
     close(trace.log_evidence.sum(), ss.logsumexp(total))
 
 
+@pytest.mark.slow
 def test_experts_beside_other_learners_are_weighed_by_their_evidence(tmp_path: Path) -> None:
     xs, ys = map(jnp.asarray, rows_of(20, 2, 3))
     model = credo.Model(credo.Linear(3), credo.Categorical(3))
@@ -468,6 +474,7 @@ def test_impossible_arguments_are_refused() -> None:
             make()  # type: ignore[no-untyped-call]
 
 
+@pytest.mark.slow
 def test_inputs_beyond_the_clip_count_as_the_clip() -> None:
     xs, ys = rows_of(30, 2, 2)
     learner = learner_of(2, 2, clip=0.8)
@@ -490,6 +497,7 @@ def test_a_share_of_zero_leaves_the_rates_of_the_classes() -> None:
     close(trace.log_evidence, alone.log_evidence)
 
 
+@pytest.mark.slow
 def test_a_learner_that_takes_no_missing_inputs_refuses_their_row() -> None:
     xs, ys = rows_of(10, 2, 2)
     learner = learner_of(2, 2, missing=False)

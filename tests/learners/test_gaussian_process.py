@@ -55,6 +55,7 @@ def posterior(
     return cross @ inverse @ ys, naive(kernel, at, at) - cross @ inverse @ cross.T
 
 
+@pytest.mark.slow
 @KERNEL
 def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> None:
     (xs, ys), (at, _) = rows_of(12), rows_of(5, seed=1)
@@ -94,6 +95,7 @@ def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     close(learner.joint(belief, jnp.asarray(xs))[1], cov)
 
 
+@pytest.mark.slow
 def test_the_same_rows_are_believed_under_other_numbers() -> None:
     xs, ys = map(jnp.asarray, rows_of(9))
     learner, other = learner_of(), learner_of(noise_var=0.3, signal_var=0.4, offset_var=0.0)
@@ -158,6 +160,7 @@ def test_single_precision_agrees_with_double() -> None:
     np.testing.assert_allclose(forecast.var, learner.forecast(one, at).var, atol=1e-4)
 
 
+@pytest.mark.slow
 @KERNEL
 def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None:
     xs, ys = map(jnp.asarray, rows_of(10))

@@ -86,6 +86,7 @@ CASES = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(CASES))
 def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str) -> None:
     """Against automatic differentiation of a closed form: the expected log-likelihood (BOG), the ELBO at the
@@ -153,6 +154,7 @@ def test_the_low_rank_form_of_the_natural_step_is_the_dense_one(size: int) -> No
     close(belief.mean, np.linalg.solve(precision, old @ start + 0.01 * pushed))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("rule", ["bog", "bbb", "blr", "bong"])
 @pytest.mark.parametrize("family", ["full", "low-rank"])
 def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) -> None:
@@ -200,6 +202,7 @@ SAFE = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(SAFE))
 def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejected(name: str) -> None:
     """Safe beliefs stay finite and positive definite; rejected ones stay as they were, bit by bit."""
@@ -232,6 +235,7 @@ def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejecte
         assert values[0] > -1e-9 * values[-1] and np.all(np.diag(dense) > 0)
 
 
+@pytest.mark.slow
 def test_small_steps_do_not_depend_on_the_retraction_to_first_order() -> None:
     for family in FAMILIES.values():
         gaps = []

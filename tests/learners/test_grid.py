@@ -121,6 +121,7 @@ def test_every_cell_goes_through_every_verb_with_the_other_likelihoods(cell: tup
         check(cell, name, made)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("cell", ALL, ids="-".join)
 def test_every_cell_goes_through_every_verb_with_a_likelihood(cell: tuple[str, str, str]) -> None:
     for name, made in all_verbs(cell, (LIKELIHOODS[turn(cell)],)).items():
@@ -135,6 +136,7 @@ def test_every_cell_goes_through_every_verb_with_a_likelihood(cell: tuple[str, s
         assert jax.eval_shape(lambda: learner.update(belief, XS[0], ys[0]))[1].ok.shape == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
     [("blr", "lin-hess", "full"), ("bbb", "mc-hess", "diagonal"), ("bong", "mc-ef", "low-rank")],
@@ -168,6 +170,7 @@ def test_a_loop_and_a_scan_give_the_same_bits(cell: tuple[str, str, str]) -> Non
     jax.tree.map(np.testing.assert_array_equal, belief, scanned)
 
 
+@pytest.mark.slow
 def test_a_cell_is_traced_once_in_a_thousand_steps() -> None:
     traced = []
 

@@ -48,6 +48,7 @@ def test_online_learning_is_the_batch_ridge_regression_with_its_evidence(name: s
     assert bool(trace.ok.all()) and int(belief.t) == T
 
 
+@pytest.mark.slow
 def test_low_rank_is_exact_while_its_rank_reaches_the_number_of_observations_times_outputs() -> None:
     xs, ys = stream(8, 3, 2)
     mean, cov, evidence = ridge(np.zeros(8), np.eye(8), xs, ys, NOISE)
@@ -127,6 +128,7 @@ def test_forgotten_noise_loses_pseudo_observations_before_each_observation() -> 
     close(cast(Any, belief.noise).shape, shape)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Full(), credo.LowRank(P)])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("outputs", [0, 2])
@@ -147,6 +149,7 @@ def test_a_joint_mini_batch_equals_its_rows_one_by_one(family: Any, known: bool,
         )
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Full(), credo.Diagonal(), credo.LowRank(P)])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("how", ["missing", "weight", "negative"])
@@ -235,6 +238,7 @@ def test_a_step_of_a_kalman_filter_with_diagonal_noise_has_no_eigenvectors() -> 
     assert "eigh" in str(jax.make_jaxpr(mixed.step)(belief, None, y))
 
 
+@pytest.mark.slow
 def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
     def evidence(scale: Any) -> Any:
         learner = credo.kalman(jnp.eye(2), jnp.eye(1, 2), scale * jnp.eye(2), 0.1)

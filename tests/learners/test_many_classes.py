@@ -24,6 +24,7 @@ XS = jnp.asarray(RNG.normal(size=(3, 2)))
 YS = jnp.asarray(RNG.integers(0, CLASSES, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [credo.Diagonal(), credo.LowRank(20)], ids=["diagonal", "low-rank"])
 def test_centred_outer_rows_learn_what_dense_rows_learn(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = credo.bong(credo.Model(NET, credo.Categorical(CLASSES)), family)

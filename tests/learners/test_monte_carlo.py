@@ -187,6 +187,7 @@ def test_mc_hess_of_a_low_rank_belief_finds_the_leading_directions(
     assert np.all(np.linalg.eigvalsh(got) <= np.linalg.eigvalsh(best) + 1e-9)
 
 
+@pytest.mark.slow
 def test_mc_hess_of_a_low_rank_belief_leaves_positive_directions_out() -> None:
     low = LowRankCovariance(1 / VAR, jnp.zeros((2, SIZE)))
     for key in jax.random.split(KEY, 3):
@@ -250,6 +251,7 @@ def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> No
             assert bool(jnp.all(eta == etas[0])) == common
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["rows", "matrix", "diagonal"])
 def test_with_draws_in_common_the_iterations_settle(family: str) -> None:
     """They then follow one objective; with new draws each time they do not settle."""

@@ -61,6 +61,7 @@ def test_mc_ef_of_a_batch_has_one_row_a_draw_and_observation(weight: Any) -> Non
     close(local.precision(), np.einsum("mbp,mbq,b->pq", slopes, slopes, each) / 2)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(CURVATURES))
 def test_missing_rows_and_rows_of_weight_zero_are_left_out(name: str) -> None:
     """The draws do not depend on the rows, so the rows that are left alone give the same update."""
@@ -97,6 +98,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(name: str) -> None:
         jax.tree.map(np.testing.assert_array_equal, made[how][0].cov, start.cov)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(CURVATURES))
 def test_a_weight_multiplies_the_log_likelihood(name: str) -> None:
     """One weight, or the same for each row: gradient and Hessian are so many times those of weight 1.

@@ -24,6 +24,7 @@ SPELLED = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(SPELLED))
 def test_a_named_method_is_its_rule_family_and_curvature_and_learns(name: str) -> None:
     learner, *names = SPELLED[name]

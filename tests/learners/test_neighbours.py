@@ -77,6 +77,7 @@ def agree(belief: Any, naive: NaiveMemory) -> None:
         close(belief.base, naive.rates)
 
 
+@pytest.mark.table
 @EACH
 @pytest.mark.parametrize("decay", [3.0, 0.0])
 def test_forecasts_evidence_and_beliefs_are_those_of_a_naive_memory(name: str, decay: float) -> None:
@@ -112,6 +113,7 @@ def test_distances_of_many_columns_are_added_up_in_blocks() -> None:
     agree(belief, naive)
 
 
+@pytest.mark.table
 @EACH
 def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_one(name: str) -> None:
     learner, belief, xs, _ = learned(name)
@@ -151,6 +153,7 @@ def test_one_number_of_neighbours_has_the_conjugate_law_of_their_targets(name: s
         close(forecast.probs, counts / counts.sum())
 
 
+@pytest.mark.table
 @EACH
 def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str) -> None:
     learner, start, xs, ys = learned(name, 30)
@@ -172,6 +175,7 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str) -> None:
     assert bool(info.ok) and float(info.log_evidence) == 0.0
 
 
+@pytest.mark.table
 @EACH
 def test_single_precision_agrees_with_double_and_refuses_what_it_has_no_room_for(name: str) -> None:
     xs, ys = rows_of(name)
@@ -204,6 +208,7 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(name: str, tmp_
     streams_alike(learner, xs, ys, 15, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", [False, True])
 def test_classes_that_are_not_known_take_nothing_from_the_others(reference: bool) -> None:
     few, one, xs, ys = learned("two")
@@ -262,6 +267,7 @@ def test_the_expected_target_has_the_mean_of_the_forecast(name: str) -> None:
         assert bool(jnp.all(law.var > 0))
 
 
+@pytest.mark.slow
 @EACH
 def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent(name: str) -> None:
     learner, belief, xs, _ = learned(name, neighbours=(9,), decay=0.0)
@@ -317,6 +323,7 @@ def test_the_level_of_rows_with_small_weights_is_their_mean() -> None:
     np.testing.assert_allclose(belief.base.mean, 11.0, atol=1e-3)
 
 
+@pytest.mark.slow
 @EACH
 def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> None:
     inner, _, xs, ys = learned(name)
@@ -341,6 +348,7 @@ def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> 
     close(credo.run(alone, alone.init(), xs, ys)[1].log_evidence, plain.log_evidence)
 
 
+@pytest.mark.slow
 def test_an_agent_learns_which_arm_pays_for_a_context() -> None:
     agent = bandits.Agent(learner_of("two", size=100, neighbours=(3, 8)), arms=2, design="arms")
     right = right_choices(agent, 80)

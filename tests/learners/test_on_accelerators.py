@@ -95,6 +95,7 @@ def _lowered(learner: Any, belief: Any, x: Array, y: Array) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_step_has_no_branch_and_the_same_values(name: str, gpu: Callable[[bool], None]) -> None:
     ends, branches, loops = [], [], []

@@ -44,6 +44,7 @@ CASES: list[tuple[str, Any]] = [(name, credo.Full()) for name in NOISES]
 CASES += [("matrix", credo.Diagonal()), ("vector", credo.LowRank(2)), ("learned", credo.LowRank(2))]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_outputs_that_are_missing_leave_the_update_of_the_others(name: str, family: Any) -> None:
     noise = NOISES[name]
@@ -75,6 +76,7 @@ def test_rows_of_a_joint_model_may_be_observed_in_part() -> None:
     np.testing.assert_allclose(info.log_evidence, trace.log_evidence.sum(), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_wrappers_ensembles_and_gradients_take_part_and_scores_count_what_was_observed() -> None:
     inner = _learner(0.3, credo.Full("dense"))
     learner = credo.RunLength(credo.Experts([inner, _learner(0.3, credo.Diagonal())], 0.0), 0.0, 1)

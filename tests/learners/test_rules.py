@@ -39,6 +39,7 @@ def same(left: tuple[Any, Any], right: tuple[Any, Any]) -> None:
     close(told.log_evidence, also.log_evidence)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("curvature", list(CURVATURES))
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvature: Any, family: str) -> None:
@@ -59,6 +60,7 @@ def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvatur
     assert np.abs(bog[0].mean - bong[0].mean).max() > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["diagonal", "low-rank"])
 def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: str) -> None:
     def learners(iterations: int) -> list[Any]:
@@ -72,6 +74,7 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
     assert np.abs(one[0].mean - three[0].mean).max() > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
 def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None:
     """Also `BONGRule(iterations)`, with either gain: a full covariance keeps everything."""
@@ -95,6 +98,7 @@ def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None
     close(blr[0].cov.dense(), cov)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("parameters", ["natural", "moment"])
 @pytest.mark.parametrize(
     ("curvature", "iterations", "form"),
@@ -155,6 +159,7 @@ def test_blr_on_marginal_variances_conditions_what_it_has_blended() -> None:
     close(belief.var, 1 / precision)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef"])
 def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
@@ -173,6 +178,7 @@ def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
     close(belief.cov.dense(), np.linalg.inv(precision))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("projection", ["svd", "whitened"])
 def test_low_rank_of_rank_p_is_full(projection: Any) -> None:
     def learners(family: Any) -> list[Any]:
@@ -205,6 +211,7 @@ def exact(rows: int, size: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(exact(2, 5)))
 def test_every_natural_path_is_the_kalman_filter_and_batch_ridge_regression(name: str) -> None:
     """The Hessian is constant here and antithetic draws average to the mean, so MC-HESS is exact too."""
@@ -225,6 +232,7 @@ def test_every_natural_path_is_the_kalman_filter_and_batch_ridge_regression(name
         close(trace.log_evidence.sum(), evidence)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("likelihood", "family", "gain"),
     [
@@ -264,6 +272,7 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
         close(added, bend)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("rule", ["bong", "blr"])
 def test_a_measured_diagonal_hessian_moves_the_mean_exactly(rule: str, gain: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.optimize as so
 
 import credo
@@ -35,6 +36,7 @@ def test_a_step_that_does_not_overshoot_keeps_its_bits() -> None:
     np.testing.assert_array_equal(one.cov.dense(), other.cov.dense())
 
 
+@pytest.mark.slow
 def test_a_mean_and_a_spread_are_learned_from_the_default_prior() -> None:
     net = credo.MLP(2, (20,))
     xs = jnp.asarray(RNG.normal(size=(600, 4)), jnp.float32)

@@ -38,6 +38,7 @@ def test_density_moments_and_distribution_function_are_scipys() -> None:
         np.testing.assert_allclose([means[k, 0], variances[k, 0]], peer.stats("mv"), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_score_is_the_gradient_and_the_information_is_that_of_the_mean() -> None:
     gradient = jax.jit(jax.vmap(jax.grad(LEARNED.log_prob)))(ETAS, COUNTS)
     np.testing.assert_allclose(jax.vmap(LEARNED.score)(ETAS, COUNTS), gradient, rtol=1e-8, atol=1e-10)
@@ -71,6 +72,7 @@ def test_a_small_dispersion_is_a_poisson_and_no_count_overshoots() -> None:
         assert float(at[1] + step[1]) <= np.log(((y - 4) ** 2 - 4) / 16) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("var", [0.01, 1.0])
 def test_the_forecast_integrates_over_the_mean(var: float) -> None:
     grid = np.linspace(1.0 - 14 * np.sqrt(var), 1.0 + 14 * np.sqrt(var), 6001)
@@ -98,6 +100,7 @@ def test_the_forecast_integrates_over_the_mean(var: float) -> None:
     np.testing.assert_allclose(both.quantile(0.9), alone.quantile(0.9))
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments() -> None:
     draws = NegativeBinomial(0.5).plugin(jnp.log(jnp.asarray([4.0]))).sample(jax.random.key(0), (20_000,))
     assert float(draws.mean()) == pytest.approx(4.0, abs=0.1)  # four standard errors of sqrt(12 / 20,000)
@@ -115,6 +118,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert not bool(LEARNED.observed(-1.0)) and isinstance(votes_of(LEARNED), CountVotes)
 
 
+@pytest.mark.slow
 def test_a_filter_learns_the_dispersion() -> None:
     rng = np.random.default_rng(0)
     y = jnp.asarray(rng.poisson(20.0 * rng.gamma(2.0, 0.5, 2000)).astype(float))  # a = 1/2

@@ -50,6 +50,7 @@ CDF = jax.jit(lambda predictive, y: predictive.cdf(y))
 QUANTILE = jax.jit(lambda predictive, p: predictive.quantile(p))
 
 
+@pytest.mark.slow
 @given(name=hs.sampled_from(list(CONTINUOUS)), p=hs.floats(1e-4, 1 - 1e-4))
 def test_the_cdf_of_a_quantile_is_the_probability(name: str, p: float) -> None:
     y = QUANTILE(CONTINUOUS[name], p)
@@ -57,6 +58,7 @@ def test_the_cdf_of_a_quantile_is_the_probability(name: str, p: float) -> None:
     np.testing.assert_allclose(QUANTILE(CONTINUOUS[name], CDF(CONTINUOUS[name], y)), y, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @given(name=hs.sampled_from(list(DISCRETE)), p=hs.floats(1e-4, 1 - 1e-4))
 def test_a_discrete_quantile_is_the_smallest_whole_number_that_reaches_the_probability(
     name: str, p: float
@@ -74,6 +76,7 @@ def test_the_quantile_at_a_jump_is_the_place_of_the_jump(count: int, name: str) 
     assert float(QUANTILE(DISCRETE[name], p * (1 + 1e-12))) == count + 1
 
 
+@pytest.mark.slow
 def test_quantiles_of_scipys_distributions() -> None:
     p = jnp.asarray([0.001, 0.1, 0.5, 0.9, 0.999])
     cases = [
@@ -156,6 +159,7 @@ def test_integration_nodes_have_exact_mean_and_covariance(size: int) -> None:
     np.testing.assert_allclose((nodes.T * weights) @ nodes, np.eye(size), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_mixture_is_what_its_samples_say() -> None:
     mixture, n = CONTINUOUS["normal-mixture"], 40_000
     draws = np.asarray(jax.jit(lambda m: m.sample(jax.random.key(1), (n,)))(mixture))
@@ -171,6 +175,7 @@ def test_a_mixture_is_what_its_samples_say() -> None:
     ).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_predictives_sample_themselves() -> None:
     n = 40_000
     for predictive in (CONTINUOUS["normal"], StudentTPredictive(jnp.asarray(9.0), jnp.asarray([0.3]), ONE)):
@@ -181,6 +186,7 @@ def test_predictives_sample_themselves() -> None:
     assert abs(counts.mean() - DISCRETE["negative-binomial"].mean) < 4.5 * np.sqrt(counts.var() / n)
 
 
+@pytest.mark.slow
 def test_rows_answer_for_each_row() -> None:
     each = [Categorical(3).plugin(jnp.asarray(e)) for e in np.random.default_rng(0).normal(size=(4, 3))]
     rows: Any = PredictiveRows(jax.tree.map(lambda *v: jnp.stack(v), *each))

@@ -112,6 +112,7 @@ def test_rows_within_well_known_directions_move_the_mean_in_single_precision(sca
         assert np.linalg.eigvalsh(np.asarray(found.inner, float)).min() > 0
 
 
+@pytest.mark.slow
 def test_a_spherical_family_spreads_what_is_not_kept() -> None:
     given = case(1.0, diagonal=False)
     wanted = by_dense_algebra(given._replace(base=np.full(P, 0.7)), False)

@@ -35,6 +35,7 @@ def test_leading_axes_of_nothing_and_of_one_row() -> None:
     np.testing.assert_array_equal(leading_axes(jnp.full((1, 1), 4.0), jnp.asarray(1.0)), np.ones((1, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curvature", ["lin-ef", "lin-hess"])
 def test_absurd_inputs_leave_a_low_rank_filter_in_single_precision_where_double_has_it(
     curvature: CurvatureName,

@@ -20,6 +20,7 @@ XS = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)))
 YS = jnp.asarray([0, 1, 2, 1, 0])
 
 
+@pytest.mark.slow
 def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
     vector, unravel = ravel(PARAMS)
     model = credo.Model(NET, credo.Categorical(3))
@@ -36,6 +37,7 @@ def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
     np.testing.assert_allclose(gradient[0], jax.grad(log_prob)(vector, XS[0], YS[0]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_joint_model_stacks_its_rows() -> None:
     vector, unravel = ravel(PARAMS)
     single, joint = (
@@ -97,6 +99,7 @@ def test_a_linear_model_starts_at_zero() -> None:
     np.testing.assert_array_equal(net(params, jnp.ones(4)), np.zeros(3))
 
 
+@pytest.mark.slow
 def test_a_convolutional_network_has_its_documented_size_and_pools() -> None:
     net = credo.CNN()
     params = net.init(0, (28, 28))
@@ -125,6 +128,7 @@ def test_impossible_networks_are_refused(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.slow
 def test_any_callable_is_a_model_and_a_record_keeps_its_arrays() -> None:
     class MLP:  # the name of one of credo's records, and none of them
         def __call__(self, params: jax.Array, x: jax.Array) -> jax.Array:

@@ -43,6 +43,7 @@ def test_matching_keeps_the_law_of_the_outputs_and_else_the_prior(count: int) ->
     np.testing.assert_allclose(cov, rest @ S0 @ rest.T + gain @ C @ gain.T, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_new_features_predict_on_the_memory_what_the_old_ones_did() -> None:
     net = credo.MLP(ARMS, (10,), "tanh")
     params = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.init(0, (D,)))
@@ -64,6 +65,7 @@ def test_new_features_predict_on_the_memory_what_the_old_ones_did() -> None:
         assert same.all() if row < 6 else not same.any()  # the last row is not in the memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resampling", ["poisson", "double"])
 def test_members_learn_as_often_as_they_drew_and_are_asked_alike(resampling: Any) -> None:
     inner = credo.extended_kalman(MODEL)
@@ -112,6 +114,7 @@ def test_dropout_thins_hidden_units_and_without_a_rate_is_the_network() -> None:
     assert abs(float(law.var[0]) / var - 1) < 4 * np.sqrt(2 / 500)
 
 
+@pytest.mark.slow
 def test_a_subspace_has_the_directions_of_a_run_of_gradient_descent() -> None:
     log = (XS.astype(jnp.float32), jnp.arange(12) % ARMS, YS.astype(jnp.float32))
     recipe = baselines.subspace_agent(ARMS, D, dimension=4, basis="svd", log=log, hidden=(3,))

@@ -44,6 +44,7 @@ def test_an_operator_loads_from_its_file() -> None:
     assert credo.replace(operator, params=None) == blank
 
 
+@pytest.mark.slow
 def test_a_file_finds_its_records_by_itself() -> None:
     code = (
         "import sys, credo\n"

@@ -156,6 +156,7 @@ def test_proposals_that_look_at_the_observation_need_noise_that_is_known() -> No
             learner.step(learner.init(jnp.zeros(2)), XS[0], YS[0])
 
 
+@pytest.mark.slow
 def test_outputs_that_are_regressed_on_a_set_are_those_of_least_squares_around_any_moments() -> None:
     model = credo.Model(lambda z, x: jnp.stack([jnp.sin(z[0]) + z[1] ** 2, z[0] * z[2]]), credo.Normal(1.0))
     learner = credo.gaussian_map(model, 30)
@@ -176,6 +177,7 @@ def test_outputs_that_are_regressed_on_a_set_are_those_of_least_squares_around_a
     assert found.rest is not None and jnp.allclose(found.rest, cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_one_round_component_takes_in_normal_rows_exactly() -> None:
     """In one dimension nothing is lost: precisions add up."""
     model = credo.Model(lambda z, x: x * z, credo.Normal(0.5))
@@ -209,6 +211,7 @@ def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_li
         np.testing.assert_allclose(np.linalg.inv(np.eye(3) + law.rows.T @ law.rows), cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows() -> None:
     """From anywhere, here from the prior twice: a batch of two rows stands for six."""
     model = credo.joint(credo.Model(lambda z, x: x * z, credo.Normal(0.5)))
@@ -224,6 +227,7 @@ def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows(
         np.testing.assert_allclose([centre[0, 0], 1.0 / scale[0] ** 2], [mean, precision], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random-walk", "langevin"])
 def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
     count, mean, cov = 4000, np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])
@@ -243,6 +247,7 @@ def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
         assert 0.2 < taken < 0.8
 
 
+@pytest.mark.slow
 def test_a_step_of_linearisation_is_shortened_to_where_the_density_is_highest() -> None:
     """Among its shares; where the density is not known, as of a negative number's logarithm, it is not."""
     model = credo.Model(lambda z, x: jnp.log(z), credo.Normal(0.01))

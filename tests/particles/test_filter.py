@@ -19,6 +19,7 @@ XS = jnp.asarray(np.random.default_rng(0).normal(size=(T, 2)))
 YS = jnp.asarray(np.random.default_rng(1).normal(size=T))
 
 
+@pytest.mark.slow
 def test_the_filter_agrees_with_kalman_within_its_noise() -> None:
     kalman = credo.extended_kalman(MODEL, dynamics=WALK)
     exact, exact_trace = credo.run(kalman, kalman.init(jnp.zeros(2)), XS, YS)
@@ -80,6 +81,7 @@ def test_bad_priors_get_a_sentence() -> None:
         noisy.init(jnp.zeros(2))
 
 
+@pytest.mark.slow
 def test_impossible_observations_change_nothing() -> None:
     impossible = credo.Likelihood(
         lambda eta, y: jnp.where(y > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, -jnp.inf)
@@ -102,6 +104,7 @@ def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
     assert info.ok and jnp.isfinite(learner.forecast(again, None, method="plugin").log_prob(0.3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("additive", [False, True])
 def test_particles_that_run_to_infinity_stay_and_nothing_else_is_lost(additive: bool) -> None:
     def leap(z: jax.Array, *_: object) -> jax.Array:
@@ -128,6 +131,7 @@ def test_a_set_that_is_all_equal_stays_usable(values: jax.Array) -> None:
     assert info.ok and jnp.allclose(belief.mean, values[0])
 
 
+@pytest.mark.slow
 def test_joint_models_weigh_rows_and_leave_out_missing_ones() -> None:
     learner = credo.particle_filter(credo.models.joint(MODEL), 30, threshold=0.0)
     single = credo.particle_filter(MODEL, 30, threshold=0.0)

@@ -19,6 +19,7 @@ MODEL = credo.Model(lambda z, x: z, credo.Normal(0.05))
 WALK = credo.Decay(0.9, 1.0)
 
 
+@pytest.mark.slow
 def test_a_trained_proposal_estimates_a_higher_evidence_and_training_resumes_bitwise() -> None:
     """With 4 particles and noise of 0.05 the bootstrap filter loses nats in every step."""
     learner = learned_filter(
@@ -56,6 +57,7 @@ def test_a_trained_proposal_estimates_a_higher_evidence_and_training_resumes_bit
     assert scores[0] < float(jnp.mean(trace.log_evidence)) + 0.05
 
 
+@pytest.mark.slow
 def test_with_the_best_proposal_a_particle_weighs_what_its_parent_says_of_the_observation() -> None:
     """p(z | parent, y) is a network without hidden layers here; then the draw itself does not matter."""
     learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=6)
@@ -81,6 +83,7 @@ def test_with_the_best_proposal_a_particle_weighs_what_its_parent_says_of_the_ob
     np.testing.assert_allclose(after.log_weights, jax.nn.log_softmax(logs), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_learning_rate_is_that_of_the_number_of_the_step_from_zero_on() -> None:
     learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=4, hidden=(3,))
     prior = learner.init(jnp.zeros(1))
@@ -96,6 +99,7 @@ def test_a_learning_rate_is_that_of_the_number_of_the_step_from_zero_on() -> Non
         np.testing.assert_allclose(mine, other, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_trained_is_refused_in_a_sentence() -> None:
     bootstrap = credo.particle_filter(MODEL, 4, WALK)
     with pytest.raises(CredoError, match="learner must have a LearnedProposal"):

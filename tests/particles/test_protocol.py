@@ -36,6 +36,7 @@ def test_a_loop_and_a_run_that_goes_on_from_a_file_give_the_same_bits(name: str,
     bitwise(belief, whole)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", LEARNERS)
 def test_particles_keep_the_promises_of_a_learner(name: str) -> None:
     learner = LEARNERS[name]
@@ -81,6 +82,7 @@ def _probe(learner: Any, beliefs: Any) -> Any:
     return jax.vmap(one)(jnp.asarray(SETS), CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["map", "tempered", "LEDH, weighted"])
 def test_two_particles_are_enough(name: str) -> None:
     learner = credo.replace(LEARNERS[name], particles=2)

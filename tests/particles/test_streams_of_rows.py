@@ -59,11 +59,13 @@ OF_ALL: dict[str, tuple[Any, float, float]] = {
 """The same, for streams whose length is known and which pass ten times."""
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", SO_FAR)
 def test_without_a_total_the_belief_is_the_posterior_of_the_rows_so_far(name: str) -> None:
     _check(*SO_FAR[name], passes=1)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", OF_ALL)
 def test_with_a_total_the_belief_settles_at_the_posterior_of_all_rows(name: str) -> None:
     _check(*OF_ALL[name], passes=10)

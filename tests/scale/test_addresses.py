@@ -72,6 +72,7 @@ def equal(place: Place, whole: Path, tmp_path: Path) -> None:
     same(copy, whole, SHARDS)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "at"), [("save", 4), ("_write", 9)])
 def test_a_run_goes_on_exactly_after_a_death(
     name: str, at: int, place: Place, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +114,7 @@ def test_an_older_generation_may_not_save(place: Place) -> None:
     assert [path.name for path in place.glob("generation-*")] == [f"generation-{newer.number:08d}"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_to_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "t.csv", lines()), "memory://runs/two"
     words = [source, "--key", "user", "--target", "y"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.needed import needs
 from tests.scale.test_keyed_run import OPTIONS, beliefs, lines, predictions, same, write
 from tests.streams.setups import bitwise
 
@@ -34,7 +35,9 @@ def workers(driver: int) -> list[int]:
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10))]
+)
 def test_whatever_is_killed_every_key_has_the_bits_of_one_process(seed: int, tmp_path: Path) -> None:
     rng, rows, source = np.random.default_rng(seed), 200_000, tmp_path / "t.csv"
     users, x = rng.integers(0, 9, rows), rng.normal(size=rows)
@@ -76,8 +79,8 @@ def test_whatever_is_killed_every_key_has_the_bits_of_one_process(seed: int, tmp
 def test_the_shards_of_a_node_that_is_lost_go_on_at_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ray: Any = pytest.importorskip("ray")
-    cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
+    ray: Any = needs("ray")
+    cluster_utils: Any = needs("ray.cluster_utils")
     source = write(tmp_path / "t.csv", lines())
     learn_keyed(source, tmp_path / "whole", OPTIONS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

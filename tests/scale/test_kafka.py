@@ -11,6 +11,7 @@ from typing import Any
 import fsspec
 import numpy as np
 import pytest
+from tests.needed import needs
 from tests.scale.test_sources import OWN, table, write
 
 import credo
@@ -21,7 +22,7 @@ from credo.scale.readings import Part, Readings
 from credo.scale.topics import Topic
 from credo.sessions import ColumnOptions
 
-kafka: Any = pytest.importorskip("confluent_kafka")
+kafka: Any = needs("confluent_kafka")
 ROWS = table()
 SHARDS = KeyedOptions(**{**vars(OWN), "shards": 2})
 
@@ -83,6 +84,7 @@ def as_from_a_file(folder: Path, taken: dict[int, bytes]) -> None:
     np.testing.assert_allclose(predictions(folder / "run"), predictions(folder / "filed"), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_reads_the_same_lines_again(
     broker: Broker, taken: dict[int, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +152,7 @@ def test_messages_that_are_no_objects_are_counted(broker: Broker, tmp_path: Path
         learn_keyed(address, tmp_path / "strict", strict)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_refused(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

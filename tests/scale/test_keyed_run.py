@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.needed import needs
 from tests.scale.shelf import Shelf
 from tests.streams.setups import bitwise
 
@@ -104,6 +105,7 @@ def test_every_row_has_one_prediction_made_before_it_was_learned(whole: Path) ->
     assert metrics["worst"] and all(count >= 20 for _, count, _ in metrics["worst"])
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_and_is_divided_gives_the_bits_of_one_run(whole: Path, tmp_path: Path) -> None:
     folder, options = tmp_path / "run", KeyedOptions(**{**vars(OPTIONS), "shards": 3, "evict": 4})
     learn_keyed(write(tmp_path / "t.csv", lines(101)), folder, options)
@@ -229,6 +231,7 @@ def test_refusals_are_sentences(whole: Path, tmp_path: Path, capsys: pytest.Capt
     assert "the column 'user' of the keys is gone; there are x, y." in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
@@ -310,7 +313,7 @@ def test_without_ray_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch
 def test_actors_of_ray_that_are_killed_begin_again_exactly(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ray: Any = pytest.importorskip("ray")
+    ray: Any = needs("ray")
     apply, calls = Workers.apply, 0
 
     def killing(self: Workers, parts: Any) -> None:

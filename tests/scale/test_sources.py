@@ -133,6 +133,7 @@ def test_a_run_that_ends_within_a_file_goes_on_there(
     same(tmp_path / "run", whole)
 
 
+@pytest.mark.slow
 def test_each_key_is_standardised_and_timed_by_its_own_rows(whole: Path) -> None:
     header, found = state_of(whole).header, beliefs(whole)
     features = Schema.from_dict(header["feed"]["encoding"]["schema"]).features
@@ -229,6 +230,7 @@ def test_rows_come_from_an_address(whole: Path, tmp_path: Path, monkeypatch: pyt
         learn_keyed("memory://keyed", tmp_path / "no", OWN)
 
 
+@pytest.mark.slow
 def test_rows_come_from_the_journal_of_a_service(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def post(client: Host, path: str, content: dict[str, Any], status: int = 200) ->
     return found
 
 
+@pytest.mark.slow
 def test_nested_contexts_tags_and_parts_of_rewards(shops: Host) -> None:
     decision = post(shops, "shop/decide", {"id": "d1", "context": CONTEXT})
     assert post(shops, "shop/decide", {"id": "d1", "context": CONTEXT})["arm"] == decision["arm"]

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from litestar.testing import TestClient
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
+from tests.needed import needs
 from tests.serve.conftest import LINEAR, Host, ready, row
 
 from credo.serve.app import build_app
 from credo.serve.service import Service
 
 EXAMPLES = 25
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0}
 KEPT = ("p", "q", "d")
 """Ids that are known, and one that is not."""
@@ -49,6 +41,18 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         yield client
 
 
+@cache
+def checks() -> list[Any]:
+    """What an answer must pass."""
+    openapi = needs("schemathesis.specs.openapi.checks")
+    return [
+        needs("schemathesis.checks").not_a_server_error,
+        openapi.status_code_conformance,
+        openapi.content_type_conformance,
+        openapi.response_schema_conformance,
+    ]
+
+
 def send(host: Host, operation: Any, case: Any, own: bool, id: str | None) -> None:
     """Send a request, by choice to a model that is there, and with an id that is known; check the answer."""
     kind = operation.path.rsplit("/")[-1]
@@ -62,7 +66,7 @@ def send(host: Host, operation: Any, case: Any, own: bool, id: str | None) -> No
     data = {} if given.get("data") is None else {"content": given["data"]}
     wanted = {name: given[name] for name in names if name in given}
     answer = host.request(**wanted, **data)
-    case.validate_response(schemathesis.Response.from_any(answer), checks=CHECKS)
+    case.validate_response(needs("schemathesis").Response.from_any(answer), checks=checks())
     if kind in ("learn", "predict") and "json" in wanted:
         lines = "\n".join([json.dumps(wanted["json"])] * 2)
         assert host.post(f"{wanted['url']}:batch", content=lines.encode()).status_code < 500
@@ -71,7 +75,7 @@ def send(host: Host, operation: Any, case: Any, own: bool, id: str | None) -> No
         assert hosted.stage == "ready", hosted.reason
 
 
-def many(host: Host, operation: Any, mode: GenerationMode) -> None:
+def many(host: Host, operation: Any, mode: Any) -> None:
     """Send requests that are as the document asks, or are not."""
 
     @settings(
@@ -103,17 +107,18 @@ def test_a_score_beyond_all_numbers_is_none(host: Host) -> None:
 
 @pytest.mark.slow
 def test_no_request_of_the_document_makes_it_fail(host: Host) -> None:
+    schemathesis, result = needs("schemathesis"), needs("schemathesis.core.result")
+    schemathesis.serializer("application/x-ndjson")(as_lines)
     schema = schemathesis.openapi.from_dict(host.get("/openapi.json").json())
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, result.Ok)]
     assert len(operations) == 20
     for operation in operations:
-        many(host, operation, GenerationMode.POSITIVE)
+        many(host, operation, schemathesis.GenerationMode.POSITIVE)
         if operation.body or operation.path_parameters:
-            many(host, operation, GenerationMode.NEGATIVE)
+            many(host, operation, schemathesis.GenerationMode.NEGATIVE)
     assert all(thread.is_alive() for thread in host.service._threads)
 
 
-@schemathesis.serializer("application/x-ndjson")
 def as_lines(context: Any, value: Any) -> bytes:
     """A batch as it is sent."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else json.dumps(value).encode()

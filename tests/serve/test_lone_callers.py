@@ -119,6 +119,7 @@ def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
     assert kept is not None
 
 
+@pytest.mark.slow
 def test_the_event_loop_compiles_nothing_for_a_lone_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,9 +192,10 @@ def test_a_kill_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.crash
 @pytest.mark.timeout(1800)
-def test_thirty_kills_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.thorough)])
+def test_many_kills_lose_nothing(tmp_path: Path, kills: int) -> None:
     specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
-    print(_killed(tmp_path / "service", specs, kills=30, clients=16))
+    print(_killed(tmp_path / "service", specs, kills, clients=16))
 
 
 def test_a_client_asks_again_with_the_same_id() -> None:

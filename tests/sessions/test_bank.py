@@ -24,8 +24,6 @@ from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
 from credo.sessions.bank_words import change_words
 
-pytestmark = pytest.mark.bank
-
 Row = dict[str, object]
 HIDDEN = Network("mlp", (3,))
 
@@ -99,6 +97,7 @@ def test_a_bank_learns_by_chunks_and_through_a_file_bit_by_bit(tmp_path: Path) -
         assert change_words(tally).startswith(f"1 change was reported, at row {row}, of a segment that began")
 
 
+@pytest.mark.slow
 def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
     rows = classes(90, 60)
     session = Session.from_rows(rows[:50], "y", chunk=30)
@@ -113,6 +112,7 @@ def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
     same(session, again)
 
 
+@pytest.mark.slow
 def test_a_bank_of_other_members_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +124,7 @@ def test_a_bank_of_other_members_is_refused_in_a_sentence(
         Session.load(saved)
 
 
+@pytest.mark.slow
 def test_counts_are_learned_by_a_bank() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)
@@ -193,6 +194,7 @@ def test_the_list_of_members() -> None:
     assert near == [1, 0]
 
 
+@pytest.mark.slow
 def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers() -> None:
     watched: list[Any] = [credo.auto(2, task) for task in ("regression", "classification", "count")]
     assert all(isinstance(learner, credo.Monitored) for learner in watched)
@@ -202,6 +204,7 @@ def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers()
     assert isinstance(counts, credo.Experts)
 
 
+@pytest.mark.slow
 def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is() -> None:
     first = credo.auto(2, "classification", 3).init()
     other = credo.auto(2, "classification", 3, seed=1).init()
@@ -212,6 +215,7 @@ def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is
     assert _with_priors(stacks[0].stack, stacks[1].stack) is stacks[0].stack
 
 
+@pytest.mark.slow
 def test_the_bank_in_python_takes_the_five_verbs() -> None:
     learner: Any = credo.auto(inputs=2, task="classification")
     belief = learner.init()

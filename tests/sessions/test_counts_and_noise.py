@@ -23,6 +23,7 @@ def rows_of(y: np.ndarray) -> Rows:
 COUNTS = rows_of(RNG.poisson(20 * np.exp(0.5 * X[:, 0])))
 
 
+@pytest.mark.slow
 def test_counts_are_forecast_in_their_own_units(tmp_path: Path) -> None:
     session, parts = (
         Session.from_rows(COUNTS, "y", task="count", model="linear", chunk=50) for _ in range(2)
@@ -60,6 +61,7 @@ def test_targets_that_are_no_counts_are_named() -> None:
     assert [str(row) for row in bad] == ["line 7 holds -3 in the target 'y', which is no count"]
 
 
+@pytest.mark.slow
 def test_noise_that_follows_the_inputs_is_learned() -> None:
     rows = rows_of(X[:, 0] + np.exp(1.2 * X[:, 1]) * RNG.normal(size=400))
     ours, plain = (
@@ -72,6 +74,7 @@ def test_noise_that_follows_the_inputs_is_learned() -> None:
     assert sd is not None and sd[1] > 5 * sd[0]
 
 
+@pytest.mark.slow
 def test_particles_learn_a_table_and_their_noise(tmp_path: Path) -> None:
     rows = rows_of(X[:, 0] + 0.3 * RNG.normal(size=400))
     session = Session.from_rows(rows, "y", model="linear", posterior="particles:200", chunk=50)

@@ -25,6 +25,7 @@ def continued(name: str) -> tuple[Session, Session]:
     return session, Session.load(DATA / f"{name}_after.credo")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numbers", "classes"])
 def test_the_beliefs_and_scores_are_those_of_before(name: str) -> None:
     session, before = continued(name)

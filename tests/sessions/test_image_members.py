@@ -14,6 +14,7 @@ from credo.recipes.image_members import image_bank, image_members_of
 from credo.streams.scoring import score_chunk
 
 
+@pytest.mark.slow
 def test_the_bank_learns_small_digits_and_its_weights_are_probabilities() -> None:
     data = credo.datasets.load("digits")
     xs, ys = np.asarray(data.x, np.float32).reshape(-1, 8, 8)[:200] / 8, data.y[:200].astype(np.int32)
@@ -37,6 +38,7 @@ def test_edges_say_where_an_edge_is_and_which_side_is_bright_whatever_the_contra
     np.testing.assert_allclose(net.see(image[:, ::-1])[:16].reshape(2, 2, 4)[:, :, 2], edges[:, ::-1, 0])
 
 
+@pytest.mark.slow
 def test_a_large_network_of_edges_has_outer_rows_which_are_its_jacobian() -> None:
     net = OrientedEdges(credo.MLP(3, (80,), "elu"))
     model, image = credo.Model(net, credo.Categorical(3)), np.random.default_rng(0).random((9, 8, 1))

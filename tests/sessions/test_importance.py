@@ -46,6 +46,7 @@ def scores(session: Session, rows: list[dict[str, Any]]) -> np.ndarray:
     return np.array([[tally.latest("nlpd"), tally.latest("loss")] for tally in tallies])
 
 
+@pytest.mark.slow
 def test_it_is_what_shuffled_rows_lose(session: Session) -> None:
     rows = [judged(row, session.settings.task) for row in ROWS[80:120]]
     before = {name: array.copy() for name, array in session.encoding.arrays().items()}
@@ -70,6 +71,7 @@ def test_it_is_what_shuffled_rows_lose(session: Session) -> None:
         np.testing.assert_array_equal(session.encoding.arrays()[name], array)
 
 
+@pytest.mark.slow
 def test_a_column_that_came_late_is_compared_and_rows_are_spread() -> None:
     rows = [{"a": row["a"], "y": row["y"]} for row in ROWS[:60]]
     late = [{**row, "late": 3.0 * row["y"]} for row in ROWS[60:]]

@@ -29,6 +29,7 @@ def learned(rows: list[Row], pieces: int, **options: str) -> Session:
     return session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "options"), [(2, {}), (3, {"posterior": "low-rank:2"})])
 def test_a_new_class_is_learned_however_the_rows_are_cut(
     first: int, options: dict[str, str], tmp_path: Path
@@ -52,11 +53,13 @@ def test_a_new_class_is_learned_however_the_rows_are_cut(
     np.testing.assert_array_equal(session.belief.mean, again.belief.mean)
 
 
+@pytest.mark.slow
 def test_a_stream_without_new_classes_has_the_learner_of_before() -> None:
     session = learned(stream(3)[:60], 1)
     assert repr(session.learner.model.likelihood) == "Categorical(classes=3)"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_where_the_classes_are_fixed_or_numbers_other_labels_are_bad_rows() -> None:
     rows = [{"a": float(i), "y": i % 3} for i in range(60)]
     numbers = Session.from_rows(rows, "y", model="linear", task="classification")

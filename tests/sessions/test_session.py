@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.needed import needs
 
 import credo
 from credo.core.errors import CredoError, DataError, FormatError
@@ -30,7 +31,7 @@ def rows_of(columns: dict[str, list[object]]) -> list[dict[str, object]]:
 
 
 def test_frames_dicts_and_columns_are_the_same_rows() -> None:
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pandas, polars = pytest.importorskip("pandas"), needs("polars")
     columns = table(40)
     beliefs = []
     for rows in (columns, rows_of(columns), pandas.DataFrame(columns), polars.DataFrame(columns)):
@@ -99,6 +100,7 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.rows_used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
+@pytest.mark.slow
 def test_a_drift_that_is_a_wrapper_reports_changes() -> None:
     columns = table(30)
     session = Session.from_rows(columns, "y", model="linear", drift="run-length:0.01,3")
@@ -145,6 +147,7 @@ def test_options_are_refused_in_the_words_of_the_library() -> None:
         Session.from_rows(table(20), "y", method="sgd", curvature="mc-ef")
 
 
+@pytest.mark.slow
 def test_a_named_data_set_is_a_source_of_rows() -> None:
     source = open_dataset("wine", limit=60, test_rows=-1)
     session = Session.create(source.encoding, ordered=source.ordered)

@@ -161,6 +161,7 @@ def test_negative_whole_numbers_of_a_regression_are_scored() -> None:
     assert len(report.scores) == 10
 
 
+@pytest.mark.slow
 def test_a_joint_model_is_scored_row_by_row() -> None:
     joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Bernoulli())))
     xs, ys = X[:40].reshape(10, 4, 3), LABELS[:40].reshape(10, 4)

@@ -34,6 +34,7 @@ def evidence() -> float:
     return float(trace.log_evidence.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "iterations"),
     [
@@ -88,6 +89,7 @@ def test_a_diagonal_belief_is_the_mean_field_optimum() -> None:
     assert float(result.elbo[-1]) < evidence()
 
 
+@pytest.mark.slow
 def test_the_elbo_of_a_classifier_rises_to_a_bound_on_the_evidence() -> None:
     model = credo.Model(linear, credo.Bernoulli())
     plain = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BBBRule(3e-3, parameters="moment"))

@@ -100,6 +100,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.skipif(not KNOWN, reason="counts of another version of XLA")
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_row_starts_no_more_than_it_did(name: str) -> None:

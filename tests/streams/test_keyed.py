@@ -81,6 +81,8 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(("kind", "tile"), PAIRS)
 def test_a_key_learns_as_a_learner_alone_and_bitwise_however_rows_are_grouped(kind: str, tile: int) -> None:
     learner, stream = LEARNERS[kind], rows(kind)
@@ -160,6 +162,7 @@ def test_tiles_are_as_few_as_can_be_hold_no_key_twice_and_keep_the_order(slots: 
         assert (np.diff(order) > 0).all()
 
 
+@pytest.mark.slow
 def test_forecasts_are_those_of_a_learner_alone_and_change_nothing() -> None:
     stream = rows("full")
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=16)
@@ -235,6 +238,7 @@ def test_keys_that_draw_have_draws_of_their_own(tmp_path: Path) -> None:
     same_keys(again, keyed, "abc")
 
 
+@pytest.mark.slow
 def test_particles_of_each_key_draw_by_a_key_of_their_own() -> None:
     filtering = credo.particle_filter(credo.Model(linear, credo.Normal(0.1)), particles=8)
     learners: list[Any] = [filtering, credo.RunLength(filtering, hazard=0.1, capacity=2)]

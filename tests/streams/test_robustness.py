@@ -15,6 +15,7 @@ from credo.core.errors import CredoError
 from credo.core.types import ArrayLike
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("family", "kind"), [(f, "normal") for f in FAMILIES] + [("root", "classes")])
 def test_bad_data_and_weights_return_the_predicted_belief_bitwise(family: str, kind: str) -> None:
     learner = make(kind, family, "lin-hess", "walk")
@@ -61,6 +62,7 @@ def test_an_update_that_would_overflow_is_rejected() -> None:
     assert not bool(info.ok) and float(info.log_evidence) == 0.0
 
 
+@pytest.mark.slow
 def test_bad_rows_do_not_poison_derivatives() -> None:
     xs, ys = data("normal")
     ys = ys.at[3].set(jnp.nan)

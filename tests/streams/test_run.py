@@ -136,6 +136,7 @@ def test_time_steps_and_weights_follow_the_stream() -> None:
     bitwise(belief, whole)
 
 
+@pytest.mark.slow
 def test_runs_vmap_over_seeds_and_hyper_parameters() -> None:
     xs, ys = data("normal")
     base = make("normal", "low-rank", "lin-hess", "walk")

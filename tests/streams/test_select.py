@@ -31,6 +31,7 @@ def evidence(family: Any, q: Any, noise: Any, net: bool) -> jax.Array:
     return credo.run(learner, learner.init(params, var=0.5), XS, YS)[1].log_evidence.sum()
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("net", [True, False], ids=["network", "linear"])
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_the_gradient_of_the_log_evidence_is_the_finite_difference(name: str, net: bool) -> None:
@@ -44,6 +45,7 @@ def test_the_gradient_of_the_log_evidence_is_the_finite_difference(name: str, ne
     np.testing.assert_allclose(jax.jit(jax.grad(total))(at), slopes, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_whole_learner_can_be_differentiated() -> None:
     learner = credo.extended_kalman(
         credo.Model(lambda w, x: x @ w, credo.Normal(0.2)), dynamics=credo.RandomWalk(1e-2)
@@ -83,6 +85,7 @@ def test_a_grid_equals_its_individual_runs() -> None:
     assert found.learner.dynamics.var == best["q"] and found.belief == build(**found.best)[1]
 
 
+@pytest.mark.slow
 def test_climbing_the_gradient_increases_the_evidence() -> None:
     found = credo.select(build, {"q": 1e-4, "noise": 5.0}, XS, YS, method="gradient", steps=60, rate=0.2)
     first = found.table[0]
@@ -120,6 +123,7 @@ def test_impossible_selections_are_refused(choices: Any, method: Any, message: s
         credo.select(build, choices, XS, YS, method=method)
 
 
+@pytest.mark.slow
 def test_settings_in_other_processes_have_the_numbers_of_one_and_one_that_fails_is_named() -> None:
     def check(noise: Any) -> Any:
         if noise > 5:

@@ -184,6 +184,7 @@ def _latent(cov: jax.Array, noise: credo.InverseGamma | None = None) -> LatentEx
     return LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5], [1.0]]), cov, noise)
 
 
+@pytest.mark.slow
 def test_every_law_agrees_with_its_own_draws() -> None:
     key = jax.random.key(0)
     diagonal, noise = jnp.diag(jnp.array([1.0, 2.0, 0.1])), credo.InverseGamma(3.0, 3.0)
@@ -212,6 +213,7 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral() -> None:
     waves = credo.models.RandomFeatures.draw(0, 2, 5, 1.0)
     nets: list[Any] = [credo.Linear(), waves, credo.Linear()]
@@ -246,6 +248,7 @@ def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral
         assert found[arm] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:
     cov = jnp.array([[1.0, 0.6], [0.6, 2.0]])
     spread, key = np.sqrt(1.8), jax.random.key(0)

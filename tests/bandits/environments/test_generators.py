@@ -26,6 +26,7 @@ def near(sample: np.ndarray, mean: float) -> bool:
     return bool(abs(sample.mean() - mean) < 4 * sample.std() / np.sqrt(len(sample)))
 
 
+@pytest.mark.slow
 def test_rewards_have_the_means_that_regret_is_counted_from() -> None:
     worlds: list[environments.AnyEnvironment] = [
         environments.BernoulliArms(chances=jnp.array([0.3, 0.8]), motion=environments.Drifts(0.01)),

@@ -22,6 +22,7 @@ def test_a_loop_and_a_scan_have_the_same_bits(name: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_world_is_played_under_many_keys_at_once(name: str) -> None:
     world = WORLDS[name]

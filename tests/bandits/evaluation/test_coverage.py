@@ -34,6 +34,7 @@ def _world(kind: Kind, rng: np.random.Generator) -> World:
     return World(Log(("a", "b", "c"), chosen, mean + noise, p, x, pmfs), np.tile([0.0, 0.0, 1.0], (ROWS, 1)))
 
 
+@pytest.mark.table
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dr", "sn-dr", "dr-adaptive"])
 @pytest.mark.parametrize("kind", ["noisy", "moving", "memory"])

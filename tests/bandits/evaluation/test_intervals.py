@@ -26,6 +26,7 @@ def _logs(kind: str) -> list[World]:
     return learning_logs(300, RUNS, 0) if kind == "learning" else [fixed_log(300, n) for n in range(RUNS)]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("kind", ["fixed", "learning"])
 @pytest.mark.parametrize("name", ["ips", "dr"])
 @pytest.mark.parametrize("interval", ["likelihood", "bootstrap"])
@@ -43,6 +44,7 @@ def test_asymptotic_intervals_cover_at_the_nominal_rate(
     assert widths.mean() == pytest.approx(2 * 1.96 * spread, rel=0.25)  # the spread of 200 is known to 5%
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ips", "snips", "dr"])
 def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorName) -> None:
     """Logs of Thompson sampling on two Bernoulli arms, and the value of the arm that it leaves alone."""

@@ -96,6 +96,7 @@ def test_the_knowledge_gradient_is_the_mean_of_the_largest_line(seed: int) -> No
     assert abs(value - tops.mean()) < 5.0 * tops.std() / np.sqrt(draws.size)
 
 
+@pytest.mark.slow
 def test_an_observation_that_moves_no_mean_adds_nothing() -> None:
     means = jnp.asarray([0.0, 1.0, 0.5])
     assert float(log_knowledge_gradient(means, jnp.full(3, 0.7))) == -np.inf
@@ -105,6 +106,7 @@ def test_an_observation_that_moves_no_mean_adds_nothing() -> None:
     assert abs(value - _excess(-12.0)) < 1e-9
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_the_slope_of_the_knowledge_gradient_is_that_of_its_value(seed: int) -> None:
     rng = np.random.default_rng(seed)

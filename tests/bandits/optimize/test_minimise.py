@@ -22,6 +22,7 @@ def _branin(x: Any) -> float:
     return float(bowl + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x[0]) + 10)
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_minimum_of_branin_and_goes_on() -> None:
     search = bandits.minimize(_branin, BOX, evaluations=24)
     point, value = search.best
@@ -32,6 +33,7 @@ def test_a_search_finds_the_minimum_of_branin_and_goes_on() -> None:
     assert len(again.history) == 26 and again.best[1] <= value
 
 
+@pytest.mark.slow
 def test_the_minimum_of_a_smooth_function_is_found_to_five_digits() -> None:
     def bowl(x: Any) -> float:
         return float(100 * (np.exp(x[0]) - 1.5) ** 2 + 30 * (x[1] + 0.2 * x[0]) ** 2)
@@ -40,6 +42,7 @@ def test_the_minimum_of_a_smooth_function_is_found_to_five_digits() -> None:
         assert bandits.minimize(bowl, [[-2, 2], [-2, 2]], evaluations=25, seed=seed).best[1] < 3e-5
 
 
+@pytest.mark.slow
 def test_a_search_keeps_away_from_trials_that_fail(tmp_path: Path) -> None:
     def half(x: Any) -> float | None:
         return None if x[0] + x[1] < 8.0 else _branin(x)  # one of the three minima fails
@@ -89,6 +92,7 @@ def test_trials_of_before_are_told_whole_or_not_at_all() -> None:
     assert search.history == []
 
 
+@pytest.mark.slow
 def test_noise_is_seen_through_by_what_is_recommended() -> None:
     rng = np.random.default_rng(0)
     gaps = []
@@ -104,6 +108,7 @@ def test_noise_is_seen_through_by_what_is_recommended() -> None:
     assert mine < 0.3 and mine <= plain + 0.05
 
 
+@pytest.mark.slow
 def test_a_deterministic_function_is_believed_to_the_last_dent(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     trials: Any = [([x], 3.0 * x**2 + rng.normal()) for x in np.linspace(-1.0, 1.0, 11)]
@@ -143,6 +148,7 @@ def test_the_default_is_one_in_single_and_double_precision(tmp_path: Path) -> No
         np.testing.assert_array_equal(again.recommended, single.recommended)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["kg", "ucb", "thompson"])
 def test_other_policies_find_the_top_of_a_hill(acquisition: Any) -> None:
     search = bandits.Optimizer(None, [[-1.0, 1.0]], acquisition=acquisition, seed=0)

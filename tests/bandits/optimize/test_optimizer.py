@@ -37,6 +37,7 @@ def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) -> None:
     best = _told(acquisition=acquisition, seed=3)
@@ -158,6 +159,7 @@ def test_learners_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         bandits.Optimizer.load(path)
 
 
+@pytest.mark.slow
 def test_goals_mirror_each_other_and_units_do_not_matter() -> None:
     up, down = _optimizer(seed=1), _optimizer(seed=1, goal="min")
     for _ in range(6):
@@ -218,6 +220,7 @@ def test_a_value_that_is_not_finite_changes_no_trials() -> None:
     assert SEARCH.tell(full, jnp.ones(1), 3.0) == full  # there is no room
 
 
+@pytest.mark.slow
 def test_a_search_beats_points_at_random() -> None:
     seeds, length = 24, 8
     keys = jax.random.split(jax.random.key(11), seeds)

@@ -7,14 +7,16 @@ import math
 from typing import Any
 
 import pytest
+from tests.needed import needs
 
 import credo
 from credo import bandits
 from credo.bandits import optimize
 
 
+@pytest.mark.slow
 def test_a_study_is_searched_by_the_sampler() -> None:
-    optuna = pytest.importorskip("optuna")
+    optuna = needs("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
     def objective(trial: Any) -> float:
@@ -47,8 +49,9 @@ def test_a_study_is_searched_by_the_sampler() -> None:
         two.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=2)
 
 
+@pytest.mark.slow
 def test_an_objective_without_noise_is_searched_as_by_an_optimizer_that_knows_it() -> None:
-    optuna = pytest.importorskip("optuna")
+    optuna = needs("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
     asked = {}
@@ -66,7 +69,7 @@ def test_an_objective_without_noise_is_searched_as_by_an_optimizer_that_knows_it
 
 
 def test_trials_that_run_are_pending() -> None:
-    optuna = pytest.importorskip("optuna")
+    optuna = needs("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optimize.optuna_sampler(seed=0))
     space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}

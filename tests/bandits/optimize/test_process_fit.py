@@ -87,6 +87,7 @@ def test_bent_units_go_back_and_have_the_moments_of_their_integral(sign: float) 
     np.testing.assert_allclose(straight.into(values), -sign * (sign * (2.0 - values) - 0.8) / 0.5, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bends", [True, False])
 def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None:
     trials = _trials()
@@ -111,6 +112,7 @@ def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None
     np.testing.assert_allclose(units.back(mean), trials.values[:12], rtol=0.02, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("double", [True, False])
 def test_what_is_noise_to_others_is_shape_to_a_deterministic_function(double: bool) -> None:
     with jax.enable_x64(double):
@@ -133,6 +135,7 @@ def test_what_is_noise_to_others_is_shape_to_a_deterministic_function(double: bo
         assert float(exact.noise_var / exact.signal_var) < (1.01e-6 if double else 1.01e-5)
 
 
+@pytest.mark.slow
 def test_rows_that_are_believed_move_no_mean_and_no_number() -> None:
     alone, units = fit_process(PROCESS, SPACE, _trials(12), 1.0, True)
     belief, same = fit_process(PROCESS, SPACE, _trials(12, pending=3), 1.0, True)
@@ -153,6 +156,7 @@ def _known(**numbers: Any) -> tuple[credo.GaussianProcess, Any]:
     return learner, credo.run(learner, learner.init(), xs, jnp.asarray(rng.normal(size=6)))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_knowledge_gradient_is_what_observations_at_a_point_add(sign: float) -> None:
     learner, belief = _known()
@@ -186,6 +190,7 @@ def test_the_improvement_of_a_bank_is_that_of_its_experts_averaged() -> None:
     assert abs(float(jnp.exp(improvement(bank, belief, best, 1.0)(row))) - expected) < 1e-10
 
 
+@pytest.mark.slow
 def test_points_near_failures_are_thought_to_fail() -> None:
     trials = optimize.Trials.start(jax.random.key(0), 16, 2)
     for row in np.random.default_rng(0).uniform(-1, 1, (14, 2)):

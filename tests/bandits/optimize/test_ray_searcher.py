@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray import tune
+from tests.needed import needs
 
 import credo
 from credo.bandits import optimize
 from credo.bandits.optimize.parameters import Parameter
 
+tune: Any = needs("ray.tune")
 SPACE = {
     "net": {"rate": tune.loguniform(1e-4, 1.0), "depth": tune.randint(1, 10)},
     "share": tune.quniform(0.0, 1.0, 0.25),
@@ -29,6 +30,7 @@ def loss(config: dict[str, Any]) -> float:
     return float(off + (config["wide"] - 30) ** 2 / 1e3 + (config["kind"] == "a"))
 
 
+@pytest.mark.slow
 def test_a_space_of_tune_is_searched(tmp_path: Path) -> None:
     search: Any = optimize.ray_searcher(seed=1)
     assert search.set_search_properties("loss", "min", SPACE)
@@ -57,6 +59,7 @@ def test_a_space_of_tune_is_searched(tmp_path: Path) -> None:
         other.restore(str(tmp_path / "broken"))
 
 
+@pytest.mark.slow
 def test_trials_of_others_are_learned_and_losses_may_be_gains() -> None:
     lows: Any = optimize.ray_searcher({"x": tune.uniform(0, 1)}, metric="y", mode="min")
     highs: Any = optimize.ray_searcher({"x": tune.uniform(0, 1)}, metric="y", mode="max")

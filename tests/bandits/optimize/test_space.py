@@ -117,6 +117,7 @@ def test_ascent_finds_the_maximum_whatever_the_scale_and_stays_in_the_box() -> N
     assert float(held[0, 1]) == 0.0
 
 
+@pytest.mark.slow
 def test_the_maximiser_finds_the_best_of_many_peaks_and_of_mixed_variables() -> None:
     line = bandits.Space.read([[-4.0, 4.0]])
     row = maximize(

@@ -289,6 +289,7 @@ def test_means_stay_numpy_free_for_callers() -> None:
     assert type(decision.propensity) is float and not isinstance(decision.mean["a"], np.generic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["arms", "actions"])
 def test_a_bandit_starts_units_and_scales_for_contexts_of_its_design(design: Any) -> None:
     learner = credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25)))

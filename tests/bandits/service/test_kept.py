@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DOOR = """
 import jax, numpy as np
 
@@ -39,6 +41,7 @@ print(answers)
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_gives_the_same_answers(tmp_path: Path) -> None:
     def run() -> list[str]:
         choice = {"CREDO_PROGRAMS": "1", "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}

@@ -31,6 +31,7 @@ from credo_papers.engine.portions import silent
 BEST = Peer(5.0, 1.0, "another package")
 
 
+@pytest.mark.slow
 def test_a_contest_has_every_run_and_goes_on_from_its_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ def test_an_agent_starts_without_a_preference(build: agents.Build) -> None:
     assert float(jnp.ptp(choice.mean)) == 0.0
 
 
+@pytest.mark.slow
 def test_slopes_and_posteriors_of_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bandit_mab, "SIZES", {"quick": (3, 300)})
     monkeypatch.setattr(bandit_mab, "ARMS", {"Thompson": Thompson()})
@@ -78,6 +80,7 @@ def test_slopes_and_posteriors_of_arms(monkeypatch: pytest.MonkeyPatch) -> None:
         assert figures.png(outcome.figure()).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_reward_against_memory_has_a_curve_for_each_way_of_keeping_the_past(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -98,6 +101,7 @@ def test_reward_against_memory_has_a_curve_for_each_way_of_keeping_the_past(
     assert replayed.options["example"][0][0].shape == (4,) and replayed.agent.scale == "online"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [bandit_tabular, bandit_mnist])
 def test_plans_on_data(module: object, monkeypatch: pytest.MonkeyPatch) -> None:
     if "CREDO_DATA_DIR" not in os.environ:

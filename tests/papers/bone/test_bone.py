@@ -157,6 +157,7 @@ def test_arms_walk_between_0_and_1_and_tuning_worlds_are_others() -> None:
     assert not np.isin(scored.chance[:, 0], tuning.chance[:, 0]).any()
 
 
+@pytest.mark.slow
 def test_all_agents_of_the_restless_bandit_play_in_the_same_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     point = grid(gamma=0.97, var=2.0, width=1.0)
     monkeypatch.setattr(bone_bandit, "SIZES", {"quick": (2, 2, 100)})

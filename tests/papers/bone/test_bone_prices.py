@@ -34,6 +34,7 @@ def test_a_log_score_has_a_limit() -> None:
     np.testing.assert_allclose(scores, -np.log([1e-3, 1 - 1e-3, 0.75]))
 
 
+@pytest.mark.slow
 def test_a_short_run_has_the_table_and_forgets_better_than_it_stands_still() -> None:
     if "CREDO_DATA_DIR" not in os.environ:
         pytest.skip("CREDO_DATA_DIR is not set, and these data are shipped with no package")

@@ -56,6 +56,7 @@ def test_a_gaussian_has_no_divergence_from_itself() -> None:
     assert abs(gaussian_divergence(np.ones(3), cov, np.ones(3), np.linalg.inv(cov))) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["linreg", "logreg"])
 def test_the_bong_filter_is_exact_or_close(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     cells: tuple[Cell, ...] = (("full", "lin-hess", "bong"), ("diagonal", "lin-hess", "bog"))

@@ -21,6 +21,7 @@ from credo_papers.bong.robot_arm import (
 from credo_papers.engine.portions import silent
 
 
+@pytest.mark.slow
 def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
     level = jnp.zeros(JOINTS).at[0].set(jnp.pi / 2)
     zero = jnp.zeros(JOINTS)
@@ -28,6 +29,7 @@ def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
     np.testing.assert_allclose(torque(level, zero, zero)[0], -9.81 * (_MASSES * reach).sum(), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_torques_are_linear_in_accelerations_by_a_positive_definite_mass_matrix() -> None:
     q, v = jnp.linspace(-1, 1, JOINTS), jnp.linspace(0.5, -0.5, JOINTS)
     mass = jax.jacfwd(lambda a: torque(q, v, a))(jnp.zeros(JOINTS))
@@ -50,6 +52,7 @@ def test_power_of_the_torques_is_the_change_of_energy() -> None:
     np.testing.assert_allclose((energy(h) - energy(-h)) / (2 * h), v @ torque(q, v, a), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_learner_beats_what_it_knew_before_any_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bong_sarcos, "VARS", (0.1,))
     monkeypatch.setattr(bong_sarcos, "CHECKS", (60,))

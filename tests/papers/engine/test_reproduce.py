@@ -18,6 +18,7 @@ from credo_papers import Result, Row, find, names, reproduce
 from credo_papers.engine.quantities import mean_se, rms_se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kf-tracking", "kf-linreg", "moons"])
 def test_files_are_written(results: dict[str, Result], name: str) -> None:
     result = results[name]

@@ -206,6 +206,7 @@ def _grown(size: Any, seed: int, progress: Any, cells: Cells | None = None) -> O
     return Outcome((Row("v", 1.0),), {}, {}, {}, arrays, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_cells_side_by_side_are_those_of_one_process(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(runner, "find", lambda name: Experiment(name, "title", "source", _grown))
     monkeypatch.setattr(figures, "available", lambda: False)

@@ -126,6 +126,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PLANS, "quick", plan)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_experiment_learns_and_resumes(tmp_path: Path) -> None:
     shares: list[float] = []

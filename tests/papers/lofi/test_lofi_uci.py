@@ -64,6 +64,7 @@ def test_published_splits_have_the_sizes_of_ours() -> None:
         assert set(published["rmse"]) == set(LEARNERS)
 
 
+@pytest.mark.slow
 def test_the_choice_uses_training_rows_only() -> None:
     program = make_program("vd-ekf", 0)
     program["tuning_rows"] = 30
@@ -114,6 +115,7 @@ def test_every_learner_can_be_made(label: str) -> None:
     assert make_prior(learner, setting, split).size == 50 * (WIDTH + 2) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_experiment_runs_and_resumes(tmp_path: Path) -> None:
     shares: list[float] = []

@@ -62,6 +62,7 @@ def test_the_linear_systems_are_those_of_the_publication() -> None:
         linear_system(3)
 
 
+@pytest.mark.slow
 def test_the_posterior_of_a_linear_system_is_set_back_and_the_published_one_is_not() -> None:
     truth = exact_posteriors(2, simulate_systems(2, 0, 3).observations)
     np.testing.assert_array_equal(truth.mean[0], truth.old_mean[0])
@@ -101,6 +102,7 @@ def test_the_score_of_a_volatility_is_exact() -> None:
     np.testing.assert_allclose(fine, coarse, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +167,7 @@ def features(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(200, FEATURES)) + 2.0 * (y[:, None] - 0.5), y.astype(np.float32)
 
 
+@pytest.mark.slow
 def test_the_classifier_that_is_fitted_again_learns_and_missing_labels_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

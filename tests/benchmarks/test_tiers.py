@@ -1,0 +1,119 @@
+"""Every test is in one tier, and a sample of a table holds what it says."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import tiers
+from tests.costs import Cost, Watch, table
+
+TABLE = """
+import pytest
+
+def test_plain(): pass
+
+@pytest.mark.slow
+def test_slow(): pass
+
+@pytest.mark.slow
+@pytest.mark.optimised
+def test_exact(): pass
+
+@pytest.mark.crash
+@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.thorough)])
+def test_kills(kills): pass
+
+@pytest.mark.table
+@pytest.mark.parametrize("rule", range(3))
+@pytest.mark.parametrize("family", range(3))
+@pytest.mark.parametrize("kind", range(3))
+def test_cells(rule, family, kind): pass
+
+@pytest.mark.table
+@pytest.mark.parametrize(("name", "words"), [(number, str(number)) for number in range(9)])
+def test_names(name, words): pass
+"""
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[pytest.Function]]:
+    """The tests above, by tier."""
+    folder = tmp_path_factory.mktemp("tests")
+    (folder / "test_table.py").write_text(TABLE)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    found: list[pytest.Function] = []
+
+    class Collect:
+        def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
+            tiers.spread(items)
+            found.extend(items)
+
+    words = ["--collect-only", "-p", "no:cacheprovider", "-c", str(folder / "pytest.ini"), str(folder)]
+    assert pytest.main(words, [Collect()]) == 0
+    return {name: [item for item in found if tiers.tier(item) == name] for name in tiers.TIERS}
+
+
+def names(items: list[pytest.Function], function: str) -> list[str]:
+    return [item.name for item in items if item.originalname == function]
+
+
+def test_marks_name_the_tier_and_the_last_of_several_counts(items: dict[str, list[pytest.Function]]) -> None:
+    assert names(items["quick"], "test_plain") and names(items["slow"], "test_slow")
+    assert names(items["optimised"], "test_exact")
+    assert names(items["crash"], "test_kills") == ["test_kills[4]"]
+    assert names(items["thorough"], "test_kills") == ["test_kills[30]"]
+
+
+def test_combinations_are_quick_by_values_slow_by_pairs_and_else_thorough(
+    items: dict[str, list[pytest.Function]],
+) -> None:
+    def rows(*kinds: str) -> list[tuple[int, ...]]:
+        found = [name for kind in kinds for name in names(items[kind], "test_cells")]
+        return [tuple(map(int, re.findall(r"\d", name))) for name in found]
+
+    assert len(rows("quick")) == 3 and all(
+        len(set(column)) == 3 for column in zip(*rows("quick"), strict=True)
+    )
+    pairs = {pair for row in rows("quick", "slow") for pair in combinations(enumerate(row), 2)}
+    assert len(pairs) == 3 * 9 and 9 <= len(rows("quick", "slow")) < 15
+    assert sorted(rows("quick", "slow", "thorough")) == sorted(product(range(3), repeat=3))
+
+
+def test_one_in_four_of_a_list_is_quick(items: dict[str, list[pytest.Function]]) -> None:
+    quick, slow = names(items["quick"], "test_names"), names(items["slow"], "test_names")
+    assert [name.split("[")[1] for name in quick] == ["0-0]", "4-4]", "8-8]"]
+    assert len(slow) == 6 and not names(items["thorough"], "test_names")
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=20), st.integers(1, 3))
+def test_a_cover_holds_every_combination_and_what_was_chosen(rows: list[tuple[int, ...]], size: int) -> None:
+    chosen = tiers.cover(rows, size, [len(rows) - 1])
+    assert len(rows) - 1 in chosen and chosen == sorted(set(chosen))
+    every = [set(combinations(enumerate(row), size)) for row in rows]
+    assert set().union(*(every[number] for number in chosen)) == set().union(*every)
+
+
+def test_time_inside_other_time_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, now = Watch(file=__file__), [0.0]  # type: ignore[arg-type]
+    monkeypatch.setattr("tests.costs.time.perf_counter", lambda: now[0])
+    for end, event, duration in (
+        (2.0, "/jax/core/compile/jaxpr_trace_duration", 1.0),  # from 1 to 2
+        (5.0, "/jax/core/compile/backend_compile_duration", 2.0),  # from 3 to 5
+        (6.0, "/jax/core/compile/jaxpr_trace_duration", 5.5),  # from .5 to 6, around both
+        (7.0, "/jax/core/other", 7.0),
+    ):
+        now[0] = end
+        watch.took(event, duration)
+    assert (watch.now.tracing, watch.now.compiling, watch.now.programs) == (1.0 + 2.5, 2.0, 1)
+
+
+def test_a_table_of_costs_adds_up_by_folder() -> None:
+    costs = [Cost("tests/a/test_x.py::test_1", 2.0, programs=3), Cost("tests/b/test_y.py::test_2", 5.0)]
+    costs.append(Cost("tests/a/test_x.py::test_3[k]", 1.0, 1.0, tracing=0.25))
+    lines = table(costs, 1).splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["all", "b", "a"]
+    assert lines[3].split()[:2] == ["2", "3.0"]
