@@ -6,7 +6,7 @@
 # make costs     what each test costs, traced, lowered, compiled and run; ARGS="tests/adapt --tests" looks closer
 # make thorough  what the other tests sample, in full, before a release: half an hour more
 # make soak      a million rows of every learner that hurt, and a run that is killed again and again; for hours
-# make mutants   a hundred small changes of the package, each of which a test should notice; for hours
+# make mutants   two hundred small changes of the package, and which of them what tests notice; for hours
 # make bench     speed and scores beside named peers, into benchmarks/results.json and the pages; ARGS="--only estimators" runs one
 #                section. Then one table of what must be fast, and whether it is; CODES=FOLDER has the official codes
 # make docs      the documentation, into site/
@@ -64,9 +64,13 @@ demo: $(STAMPS)/demo
 
 # The environment comes first, so that the parts find it.
 test: $(STAMPS)/test
-	@$(MAKE) lint floors
-	@$(MAKE) types
-	@$(MAKE) tests
+	@$(MAKE) lint floors mypy
+	@echo "pyright runs beside the tests, and says at their end what it found"
+	@$(MAKE) pyright > $(STAMPS)/pyright.txt 2>&1 & checking=$$!; \
+	$(MAKE) tests; tested=$$?; \
+	wait $$checking; checked=$$?; \
+	cat $(STAMPS)/pyright.txt; \
+	exit $$((tested + checked))
 
 test-all: $(STAMPS)/test-all
 	@$(MAKE) test
@@ -175,7 +179,7 @@ thorough: $(STAMPS)/test-all
 	CREDO_TESTS=thorough $(PYTEST)
 
 doctests: $(STAMPS)/test-all
-	PYTHONPATH=. $(BIN)/pytest -p tests.haste -n $(WORKERS) --dist worksteal --doctest-modules src papers/src
+	PYTHONPATH=. $(BIN)/pytest -p tests.haste -n $(WORKERS) --dist worksteal --import-mode=append --import-mode=append --doctest-modules src papers/src
 
 affected: $(STAMPS)/test
 	$(BIN)/python -m tests.affected $(if $(SINCE),--since $(SINCE)) -- -n $(WORKERS) --dist worksteal $(ARGS)
@@ -195,7 +199,7 @@ bench: $(STAMPS)/test-all
 	$(BIN)/python benchmarks/speed.py $(if $(CODES),--codes $(CODES))
 
 mutants: $(STAMPS)/test-all
-	$(BIN)/python benchmarks/mutants.py --count 100 --seed 0
+	$(BIN)/python benchmarks/mutants.py --count 200 --seed 0 --jobs $(WORKERS) $(ARGS)
 
 # Formulas need MathJax, which a package brings; REPOSITORY_URL=https://... makes links to the source.
 docs: $(STAMPS)/docs

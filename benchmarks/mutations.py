@@ -11,20 +11,14 @@ from __future__ import annotations
 import ast
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Mutation", "choose", "mutations"]
 
-WEIGHTS = {
-    **dict.fromkeys(("adapt", "beliefs", "covariances", "dynamics", "ekf"), 3.0),
-    **dict.fromkeys(("learners", "likelihoods", "linalg"), 3.0),
-    **dict.fromkeys(("core", "metrics", "models", "sessions", "streams", "tables"), 2.0),
-    **dict.fromkeys(("cli", "datasets", "plots"), 0.5),
-    "experiments": 0.1,
-}
-"""How likely a place is to be chosen, by the room of its file."""
+LEAST = 2
+"""How many mutations every room has before the larger rooms have more."""
 
 PAIRS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
@@ -87,26 +81,39 @@ def mutations(root: Path) -> list[Mutation]:
     return [mutation for path in files for mutation in _in_file(path, str(path.relative_to(root)))]
 
 
-def choose(root: Path, count: int, seed: int) -> list[Mutation]:
-    """A random choice of mutations: the same for the same seed, and the beginning of every longer choice.
+def choose(root: Path, count: int, seed: int, rooms: Collection[str] = ()) -> list[Mutation]:
+    """A random choice of mutations, spread over the rooms by their lines of code.
+
+    It is the same for the same seed, and the beginning of every longer choice.
 
     Arguments:
         root: the folder of the package.
         count: how many.
         seed: the seed of the choice.
+        rooms: the rooms to choose from; all by default.
     """
-
-    def place(mutation: Mutation) -> float:
-        weight = WEIGHTS.get(mutation.path.split("/")[0], 1.0)
-        return float(random.Random(f"{seed}:{mutation.name}").random() ** (1.0 / weight))
-
+    waiting: dict[str, list[Mutation]] = {}
+    for mutation in sorted(mutations(root), key=lambda one: random.Random(f"{seed}:{one.name}").random()):
+        room = mutation.path.split("/")[0]
+        if "/" in mutation.path and (not rooms or room in rooms):
+            waiting.setdefault(room, []).append(mutation)
+    lines = {room: _lines(root / room) for room in waiting}
+    taken = dict.fromkeys(waiting, 0)
     chosen: list[Mutation] = []
-    lines: set[tuple[str, int]] = set()
-    for mutation in sorted(mutations(root), key=place, reverse=True):
-        if len(chosen) < count and (mutation.path, mutation.line) not in lines:
-            lines.add((mutation.path, mutation.line))
+    places: set[tuple[str, int]] = set()
+    while len(chosen) < count and any(waiting.values()):
+        open_rooms = [room for room in waiting if waiting[room]]
+        room = max(open_rooms, key=lambda one: (-min(taken[one], LEAST), lines[one] / (taken[one] + 1)))
+        mutation = waiting[room].pop()
+        if (mutation.path, mutation.line) not in places:
+            places.add((mutation.path, mutation.line))
+            taken[room] += 1
             chosen.append(mutation)
     return chosen
+
+
+def _lines(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
 
 
 def _in_file(path: Path, name: str) -> Iterator[Mutation]:

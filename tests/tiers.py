@@ -10,7 +10,7 @@
 
 A test marked `table` goes through many cases. Where they combine the values of several parameters, as many
 as hold every value are quick, as many more as hold every pair of values are slow, and the rest is thorough.
-Where they are a list, every fourth is quick, and the others are slow.
+Where they are a list, every fourth is quick (fewer of a long one), and the others are slow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.haste import ASKED
 
 TIERS = ("quick", "slow", "optimised", "crash", "thorough")
 
-EVERY = 4
-"""Of a list, one in so many cases is quick."""
+EVERY, MOST = 4, 12
+"""Of a list, one in so many cases is quick, and at most so many."""
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,7 +57,9 @@ def spread(items: Sequence[pytest.Item]) -> None:
         # the names of the values, one for each `parametrize` (pytest tells them in one string, joined by -)
         values = [tuple(row.callspec._idlist) for row in rows]
         single = len(values[0]) < 2
-        quick = list(range(0, len(rows), EVERY)) if single else cover(values, 1, ())
+        quick = (
+            list(range(0, len(rows), max(EVERY, -(-len(rows) // MOST)))) if single else cover(values, 1, ())
+        )
         slow = cover(values, 2, quick)
         for number, row in enumerate(rows):
             if number not in slow:

@@ -30,7 +30,7 @@ def two_members() -> Iterator[None]:
     program.clear_cache()
 
 
-@pytest.mark.table
+@pytest.mark.slow
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [credo.OnlineClassifier(), credo.OnlineRegressor()], expected_failed_checks=expected
 )
