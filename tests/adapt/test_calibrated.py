@@ -42,6 +42,7 @@ def candidates(learner: Any, belief: Any, x: Any) -> list[Any]:
     return laws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [INNER, LEARNED], ids=["known noise", "learned noise"])
 def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
     learner = Calibrated(inner, SCALES, tails=(DF,), switching=0.05)
@@ -169,6 +170,7 @@ def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() ->
         np.testing.assert_allclose(last.weights, np.arange(len(members)) == 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_scale_that_simulated_the_data_is_found_and_forecasts_improve() -> None:
     # labels are drawn with logits N(m, scale v) around a belief N(m, v) that never learns
     rng, count, true = np.random.default_rng(1), 400, 0.1
@@ -217,6 +219,7 @@ def test_settings_out_of_range_are_refused() -> None:
         joint.step(joint.init(jnp.zeros(P)), XS[:2], YS[:2])
 
 
+@pytest.mark.slow
 def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) -> None:
     rates, count = (0.0, 0.02, 0.6), len(WALKS)
     learner = Experts(WALKS, switching=rates)
@@ -243,6 +246,7 @@ def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) ->
     bitwise(credo.run(one, begin(one), XS, YS), credo.run(single, begin(single), XS, YS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caution", [0.0, 0.6, 1.0])
 def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: float) -> None:
     learner = Calibrated(INNER, SCALES, tails=(DF,), switching=0.05, outliers=0.01, caution=caution)
@@ -271,6 +275,7 @@ def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: flo
     np.testing.assert_allclose(np.asarray(last.doubt), doubt, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_one_absurd_target_leaves_a_cautious_learner_and_many_teach_it() -> None:
     inner = credo.RecursiveLearner(credo.Model(linear, credo.Normal(0.2)), credo.Full("dense"))
     learner = Calibrated(inner, (1.0,), outliers=1e-3)
@@ -315,6 +320,7 @@ def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     np.testing.assert_allclose(alone.forecast(belief, xs[0]).probs, inner.probs, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_nobody_asks_for_is_not_integrated() -> None:
     """The evidence of the learner inside is not part of the answer, and so its integral is not run."""
     learner = classes(True)
@@ -325,6 +331,7 @@ def test_what_nobody_asks_for_is_not_integrated() -> None:
     assert [shape for shape in arrays if shape.endswith("9,14")] == ["3,3,9,14"]
 
 
+@pytest.mark.slow
 def test_the_mean_alone_beside_an_integral_over_nodes() -> None:
     """Both forecasts are mixtures over nodes, of one and of many."""
     net = credo.Model(lambda w, x: w @ x, credo.HeteroscedasticNormal())

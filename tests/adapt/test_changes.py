@@ -43,6 +43,7 @@ def test_probabilities_of_a_change_are_calibrated_where_the_model_is_right() -> 
         assert abs(chance[inside].mean() - true[inside].mean()) < 4 * error
 
 
+@pytest.mark.slow
 def test_a_change_is_reported_once_and_placed_where_it_was() -> None:
     rng = np.random.default_rng(0)
     truth = np.repeat([0.0, 6.0, -2.0, 5.0], 40)
@@ -56,6 +57,7 @@ def test_a_change_is_reported_once_and_placed_where_it_was() -> None:
     assert segmentation(trace, upto=1) == [0]
 
 
+@pytest.mark.slow
 def test_a_stream_that_does_not_change_gives_no_more_alarms_than_the_hazard() -> None:
     steps, hazard = 100_000, 1e-3
     ys = jax.random.normal(jax.random.key(3), (steps,))
@@ -84,6 +86,7 @@ def test_a_million_steps_in_single_precision_keep_their_weights() -> None:
     np.testing.assert_allclose(jnp.exp(jax.nn.logsumexp(small.log_weights)), 1.0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_time_that_passes_makes_a_change_likelier() -> None:
     learner = RunLength(INNER, 0.1, 3)
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
@@ -102,6 +105,7 @@ def test_a_missing_observation_lets_time_pass() -> None:
     np.testing.assert_allclose(pmf, [0.1, 0.09, 0.81, 0.0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_one_sick_hypothesis_loses_its_weight_and_no_more() -> None:
     learner = RunLength(INNER, 0.1, 3)
     belief, _ = credo.run(learner, begin(learner), XS[:4], YS[:4])
@@ -125,6 +129,7 @@ def test_a_learned_hazard_follows_the_changes_it_sees() -> None:
     assert chances[0.01] < 0.04 and 0.12 < chances[0.2] < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Full(), credo.Full("dense"), credo.Diagonal(), credo.LowRank(2)])
 def test_mixtures_are_matched_in_their_moments(family: Any) -> None:

@@ -52,6 +52,7 @@ def reference(likelihoods: np.ndarray, hazard: float, capacity: int, young: int)
     return answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class", "number"])
 def test_changes_are_those_of_levels_that_move_little_within_a_segment(kind: str) -> None:
     rng = np.random.default_rng(1)
@@ -131,6 +132,7 @@ def planted(sizes: Any, seed: int = 0) -> np.ndarray:
     return alarms(trace)
 
 
+@pytest.mark.slow
 def test_larger_errors_give_one_alarm_and_smaller_or_slowly_larger_ones_none() -> None:
     steps = np.arange(1000)
     (at,) = planted(np.where(steps < 500, 0.2, 1.0))
@@ -169,6 +171,7 @@ def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, 
     assert np.exp(middle[high] - middle[level]) <= (1 - u) * gains[0] + u * gains[1] + 1e-9
 
 
+@pytest.mark.slow
 def test_counts_several_numbers_and_absurd_errors_have_levels() -> None:
     rng = np.random.default_rng(3)
     rates = np.where(np.arange(600) < 300, 2.0, 20.0)
@@ -191,6 +194,7 @@ def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
         segmentation(trace)
 
 
+@pytest.mark.slow
 def test_a_row_without_weight_gives_no_alarm() -> None:
     learner, x = Monitored(INNER, hazard=0.01), jnp.zeros(P)
     ys = jnp.asarray(np.random.default_rng(3).normal(size=140) * np.where(np.arange(140) < 120, 0.1, 3.0))
@@ -201,6 +205,7 @@ def test_a_row_without_weight_gives_no_alarm() -> None:
     assert not bool(learner.step(before, x, ys[first], weight=0.0)[1].extras.alarm)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None:
     changes = LevelChanges.first(float)
     for _ in range(30):
@@ -212,6 +217,7 @@ def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None
     assert len(set(changes.starts.tolist())) == len(changes.starts)
 
 
+@pytest.mark.slow
 def test_a_step_of_length_two_has_the_changes_of_two_steps() -> None:
     changes, _ = LevelChanges.first(float).later(0.1, None).learned(jnp.zeros(25), 0.9, 5)
     later = changes.later(0.1, 2.0)

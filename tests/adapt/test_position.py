@@ -28,6 +28,7 @@ def curve(count: int) -> tuple[np.ndarray, np.ndarray]:
     return x, 1.0 + 2.0 * x - x**2 + 0.2 * rng.normal(size=count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_alone_it_is_the_filter_on_powers_of_the_distance_to_the_first_input(form: str) -> None:
     x, y = curve(12)

@@ -99,6 +99,7 @@ def test_wrappers_vmap_and_keep_single_precision() -> None:
     np.testing.assert_allclose(slope, (together[1] - together[2]) / 2e-6, rtol=1e-5)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     "learner",
     [
@@ -130,6 +131,7 @@ def test_a_hazard_of_zero_and_one_expert_are_the_inner_learner_bit_by_bit() -> N
         bitwise(jax.tree.map(lambda leaf: leaf[0], belief.beliefs), inner)
 
 
+@pytest.mark.slow
 def test_a_hazard_of_one_starts_anew_at_every_step() -> None:
     learners: list[Any] = [RunLength(INNER, 1.0, 2), SoftReset(INNER, 1.0)]
     for learner in learners:
@@ -192,6 +194,7 @@ def test_soft_resets_follow_their_equations() -> None:
     np.testing.assert_allclose(belief.belief.cov.dense(), cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_them() -> None:
     levels, log_prior = np.array([1.0, 0.6, 0.0]), np.log([0.7, 0.2, 0.1])
     belief = INNER.step(begin(INNER), XS[0], YS[0])[0]
@@ -224,6 +227,7 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
         np.testing.assert_allclose(after.belief.cov.dense(), target[1], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     learner = ChangeProbability(
         INNER, 0.05, kind="inflation", method="gradient", learning_rate=0.01, iterations=1

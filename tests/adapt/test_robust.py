@@ -59,6 +59,7 @@ def test_the_evidence_of_wolf_is_a_normal_density_whose_scale_is_a_standard_devi
     close(info.extras.weight, weight**2)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("wide", "tolerance"),
     [
@@ -83,6 +84,7 @@ def test_a_wide_threshold_or_light_tails_give_the_learner_inside(wide: Any, tole
         close(trace.log_evidence, plain.log_evidence, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_an_outlier_hardly_moves_the_belief_and_the_farther_the_less(name: str) -> None:
@@ -99,6 +101,7 @@ def test_an_outlier_hardly_moves_the_belief_and_the_farther_the_less(name: str) 
     assert float(jnp.max(jnp.abs(plain.mean - belief.mean))) > 1e4
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(METHODS))
 def test_farther_never_has_more_evidence_and_an_outlier_favours_no_belief(name: str) -> None:
     learner = METHODS[name](KALMAN)
@@ -135,6 +138,7 @@ def test_missing_and_weightless_observations_give_the_belief_back_bit_by_bit(nam
         assert after == belief and bool(info.ok) == ok and float(info.log_evidence) == 0.0
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_a_whole_weight_counts_as_that_of_the_learner_inside(name: str) -> None:
     learner, x, y = METHODS[name](KALMAN), jnp.asarray([1.0, 0.3, -0.2]), 0.4
@@ -169,6 +173,7 @@ def test_beliefs_map_over_vmap_and_loops_scans_and_files_agree(name: str, tmp_pa
     assert again == learner and held == last
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> None:
@@ -192,6 +197,7 @@ def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> Non
     close(trace.log_evidence, ends.log_evidence, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["imq", "mahalanobis", "student", "wishart"])
 def test_a_low_rank_network_learns_through_outliers(name: str) -> None:
@@ -223,6 +229,7 @@ def test_a_large_network_is_linearised_by_its_layers() -> None:
     assert bool(info.ok) and float(before.mean) < float(learner.forecast(belief, x).mean) < y
 
 
+@pytest.mark.slow
 def test_a_fisher_ekf_and_an_iterated_one_can_be_inside() -> None:
     from credo.ekf import diag_fisher
 

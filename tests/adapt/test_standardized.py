@@ -140,6 +140,7 @@ def test_other_units_for_good_are_taken_up_within_sixty_entries(change: Any) -> 
     np.testing.assert_allclose(float(moments.sd), new.std(), rtol=0.3)
 
 
+@pytest.mark.slow
 def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
     inner = credo.RecursiveLearner(credo.Model(linear, credo.Bernoulli()), credo.Full("dense"))
     learner = Standardized(inner, clip=CLIP)
@@ -215,6 +216,7 @@ def test_targets_that_do_not_differ_wait_until_one_does() -> None:
     np.testing.assert_allclose(float(belief.units[0]), ys[:8].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
     count = 20_000
@@ -237,6 +239,7 @@ def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
     assert batch.fixed.all() and bool(jnp.all(batch.observe(jnp.ones(2, dtype)).values == batch.values))
 
 
+@pytest.mark.slow
 def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     seconds = (1.7e9 + 1000.0 * RNG.normal(size=300)).astype(np.float32)
     learner = Standardized(credo.RecursiveLearner(MODEL), clip=8.0)
@@ -248,6 +251,7 @@ def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     assert not z[:, 1].any()
 
 
+@pytest.mark.slow
 def test_a_scaling_that_is_fixed_is_that_of_the_batch() -> None:
     weights = np.where(np.arange(T) % 3 == 0, 2.0, 1.0)
     weights[4] = 0.0
@@ -264,6 +268,7 @@ def test_a_scaling_that_is_fixed_is_that_of_the_batch() -> None:
     bitwise((same.inputs, same.target), (after.inputs, after.target))
 
 
+@pytest.mark.slow
 def test_decisions_are_in_the_units_of_the_target() -> None:
     belief, _ = credo.run(BOTH, begin(BOTH), RAW, YS)
     location, scale = map(float, belief.units)
@@ -279,6 +284,7 @@ def test_decisions_are_in_the_units_of_the_target() -> None:
     np.testing.assert_allclose(function(x), location + scale * same(z), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_rescaled_law_is_the_law_of_the_rescaled_number() -> None:
     law = Rescaled(NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0))
     exact: Any = stats.norm(13.0, 6.0)
@@ -326,6 +332,7 @@ def test_more_inputs_are_those_that_were_missing_before() -> None:
 HURTFUL = st.sampled_from([0.0, 1.0, -2.5, 1e-30, 1e14, 1e30, -3e38, np.nan, np.inf, -np.inf])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(HURTFUL, HURTFUL, HURTFUL, st.sampled_from([0.0, 1.0, 0.5])), min_size=8, max_size=24)

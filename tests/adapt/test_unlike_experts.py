@@ -51,6 +51,7 @@ def test_unlike_experts_follow_the_recursion_of_magill_in_the_order_of_the_learn
     np.testing.assert_allclose(belief.best.mean, beliefs[best].mean, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_networks_of_unlike_sizes_start_from_parameters_of_their_own_and_are_saved(tmp_path: Path) -> None:
     nets: list[Any] = [credo.Linear(1), credo.MLP(1, (2,))]
     learner = Experts([credo.vd_ekf(credo.Model(net, credo.Normal(0.1))) for net in nets])

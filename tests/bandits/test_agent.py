@@ -30,6 +30,7 @@ def _played(design: str, count: int = 10, **options: Any) -> Any:
     return one, belief, contexts
 
 
+@pytest.mark.slow
 def test_arms_are_batch_regressions_of_their_own_rewards() -> None:
     one, belief, _ = _played("arms", 40)
     for arm in range(ARMS):
@@ -82,6 +83,7 @@ def test_large_networks_pick_a_row_of_outer_products() -> None:
     np.testing.assert_allclose(move, before.cov[2] / (before.cov[2, 2] + NOISE), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
     one, belief, contexts = _played(design)
@@ -119,6 +121,7 @@ def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
         assert np.array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_is_missing_changes_nothing_but_the_clock(design: Any) -> None:
     one, belief, contexts = _played(design, scale="online")
@@ -152,6 +155,7 @@ def test_logs_are_learned_by_the_verbs_of_learners() -> None:
     assert trace.log_evidence.shape == (40,)
 
 
+@pytest.mark.slow
 def test_standardised_contexts_do_not_depend_on_their_units() -> None:
     one, first, _ = agent("arms", scale="online")
     second = first
@@ -200,6 +204,7 @@ def test_rewards_in_other_units_lead_to_the_same_choices_and_an_absurd_one_to_fe
     assert float(units.scale) == float(former.scale) and float(units.location) == float(former.location)
 
 
+@pytest.mark.slow
 def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
     one, belief, _ = agent("arms", units="online")
     raw, plain, _ = agent("arms")
@@ -298,6 +303,7 @@ def test_wrappers_are_agents_too() -> None:
     assert float(one.decide(belief, XS[0], 0).pmf.sum()) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrapped", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_a_thompson_agent_over_particles_finds_the_best_arm(wrapped: bool) -> None:
     learner: Any = credo.particle_filter(

@@ -32,6 +32,7 @@ def test_it_learns_what_is_not_linear(report: Any) -> None:
     assert report.regrets[:, -50:].mean() < 0.2
 
 
+@pytest.mark.slow
 def test_waves_are_trusted_where_nothing_is_linear(report: Any) -> None:
     weights = np.exp(np.asarray(report.beliefs.belief.belief.log_weights))
     assert weights.shape == (2, 3)
@@ -140,6 +141,7 @@ def test_waves_and_lines_take_over_as_rarely_from_each_other() -> None:
     assert isinstance(learner.learning_rate, LossRate)
 
 
+@pytest.mark.slow
 def test_time_moves_the_lines_of_all_arms_without_decompositions() -> None:
     start = bandits.default_agent(3, 2)
     rewards = start.agent.rewards

@@ -43,6 +43,7 @@ SAMPLE = {
 """How many cases of the first form of each format are run; of tables there are 18, of every form three."""
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("format", [*SAMPLE, "table"])
 def test_a_forged_file_is_refused_in_a_sentence_or_does_no_harm(

@@ -125,6 +125,7 @@ def answers(
     return [json.loads(line) for line in outcome.out.splitlines()]
 
 
+@pytest.mark.slow
 def test_decisions_go_on_as_if_they_had_never_stopped(
     credo: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -295,6 +296,7 @@ def test_a_request_to_stop_saves_the_agent(credo: Command, monkeypatch: pytest.M
     assert bandits.Bandit.load("a.credo").counts.pending == 1
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -123,6 +123,7 @@ def test_the_place_in_a_named_set_is_part_of_the_belief(
     assert order.status == 2 and "90 rows of wine, shuffled by seed 0, which cannot be told" in order.err
 
 
+@pytest.mark.slow
 def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     assert not (tmp_path / "o/unfinished").exists()
 
 
+@pytest.mark.slow
 def test_an_error_after_the_state_was_saved_keeps_it(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ def _refuse(*_: object) -> Path:
     raise DataError("cannot write it: no space.")
 
 
+@pytest.mark.slow
 def test_two_runs_into_one_folder_are_refused(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +197,7 @@ def test_two_runs_into_one_folder_are_refused(
         assert (tmp_path / run / "belief.credo").exists() and not (tmp_path / run / "unfinished").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_predictions_are_those_that_are_scored(
     credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -248,6 +252,7 @@ def test_predictions_go_on_where_a_new_class_comes(
     assert ('"p(v)"' in rows[-1]) == (suffix == "jsonl")
 
 
+@pytest.mark.slow
 def test_checkpoint_and_predictions_are_checked(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     for words, says in (

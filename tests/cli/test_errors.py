@@ -38,6 +38,7 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
     return run
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -165,6 +166,7 @@ def test_files(refused: Refused, tmp_path: Path, name: str, content: bytes, says
     assert says in refused("learn", tmp_path / name, *TARGET)
 
 
+@pytest.mark.slow
 def test_columns_that_change_after_learning_began_write_nothing(refused: Refused, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 1200)
     with path.open("a") as file:

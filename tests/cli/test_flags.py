@@ -45,6 +45,7 @@ def test_below_the_command_line_nobody_speaks_of_flags() -> None:
     assert not words
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("command", examples._EXAMPLES)
 def test_the_help_of_each_command_has_examples_of_it(credo: Command, command: str) -> None:
     lines = examples.of(command).strip().splitlines()[2:]

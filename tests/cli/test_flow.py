@@ -97,6 +97,7 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     assert done.status == 2 and "is complete" in done.err
 
 
+@pytest.mark.slow
 def test_the_file_of_an_operator_runs_no_code(credo: Command, tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text("open('ran', 'w')\n\ndef tasks():\n    return None\n")
     settings = {"tasks": {"kind": "python", "file": str(tmp_path / "tasks.py"), "function": "tasks"}}
@@ -120,6 +121,7 @@ def test_training_stops_early_where_validation_becomes_no_better_and_says_so(
     assert "stopped early" in (tmp_path / "runs" / "flow-flow" / "report.html").read_text()
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("change", "words"),
     [

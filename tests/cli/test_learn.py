@@ -18,6 +18,7 @@ from credo.sessions.places import HEAD, Prefix
 LINEAR = ("--model", "linear")
 
 
+@pytest.mark.slow
 def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Command, tmp_path: Path) -> None:
     outcome = credo("learn", numbers(tmp_path / "t.csv", 250), "--target", "y", *LINEAR)
     assert outcome.status == 0, outcome.err
@@ -71,6 +72,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_a_messy_classification_and_its_self_contained_report(credo: Command, tmp_path: Path) -> None:
     outcome = credo("learn", labels(tmp_path / "<b>.csv", 300), "--target", "level", *LINEAR, "--out", "o")
     assert outcome.status == 0, outcome.err
@@ -108,6 +110,7 @@ def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> 
     assert data["test"]["rows"] == 50 and data["test"]["metrics"]["error"] < data["test"]["baseline"]["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(
     "options",
@@ -176,6 +179,7 @@ def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_a_learner_that_diverges_is_said_to(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 60)
     outcome = credo(
@@ -215,6 +219,7 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     assert Session.load(Path("c.credo")).belief == whole.belief
 
 
+@pytest.mark.slow
 def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(
     credo: Command, tmp_path: Path
 ) -> None:
@@ -246,6 +251,7 @@ def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path
     assert strict.status == 2 and "line 1151" in strict.err
 
 
+@pytest.mark.slow
 def test_standard_input_and_json_lines(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +274,7 @@ def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo: Command, tmp_p
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["t", "t-2"]
 
 
+@pytest.mark.slow
 def test_without_matplotlib_there_is_a_report_without_plots(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

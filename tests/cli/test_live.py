@@ -70,6 +70,7 @@ def test_a_row_is_answered_before_the_next_comes_and_sigterm_saves(tmp_path: Pat
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"belief.credo", "metrics.json"}
 
 
+@pytest.mark.slow
 @posix
 def test_ctrl_c_while_first_rows_are_awaited_learns_those_at_hand(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,7 @@ def test_columns_are_kept_beside_the_predictions_of_the_run_in_a_folder(
         assert outcome.status == 2 and said in " ".join(outcome.err.split())
 
 
+@pytest.mark.slow
 def test_the_command_is_a_module() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "credo", "--version"], capture_output=True, text=True, check=True
@@ -130,6 +131,7 @@ def run(*words: str, **streams: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *words], env=env, text=True, **streams)
 
 
+@pytest.mark.slow
 def test_help_imports_no_jax() -> None:
     code = "import sys; from credo.cli import main; main(['--help']); main(['learn', '--help']);"
     code += "sys.exit('jax' in sys.modules)"

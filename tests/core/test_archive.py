@@ -86,6 +86,7 @@ def text(header: str) -> bytes:
     return to_bytes({"a": np.zeros(1)}, metadata={"example": header})
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

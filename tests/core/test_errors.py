@@ -17,6 +17,7 @@ from credo.core.verbs import verb
 from credo.streams.run import leading
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("check", "message"),
     [

@@ -13,6 +13,7 @@ import credo
 NAMES = [name for name in dir(credo) if name != "__version__"]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_one_that_its_room_exports(name: str) -> None:
     value = getattr(credo, name)

@@ -46,6 +46,7 @@ def test_two_processes_agree() -> None:
     assert runs[0] == runs[1] and len(runs[0].strip()) == 64
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("one", "other"),
     [

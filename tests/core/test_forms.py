@@ -83,6 +83,7 @@ def test_what_has_the_form_passes() -> None:
     require_form(5, Annotated[int, 5], "five")
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "value", "sentence"), BAD)
 def test_what_has_another_form_is_refused_by_its_place(name: str, value: Any, sentence: str) -> None:
     changed = {key: one for key, one in {**GOOD, name: value}.items() if one is not ...}

@@ -65,6 +65,7 @@ def test_a_program_is_found_again_without_a_trace(folder: Path) -> None:
     np.testing.assert_array_equal(second["a"], 2 * x)
 
 
+@pytest.mark.slow
 def test_other_arguments_have_programs_of_their_own(folder: Path) -> None:
     function = again()
     for x in (np.zeros(3), np.zeros(4), np.zeros(3, np.float32)):
@@ -114,6 +115,7 @@ def test_a_program_that_runs_once_is_compiled_in_haste(
     np.testing.assert_array_equal(first["b"], second["b"])
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("damage", ["cut", "bit", "swapped", "other", "empty"])
 def test_a_damaged_file_is_compiled_anew(folder: Path, damage: str) -> None:
     again()(np.ones(3), 9)

@@ -155,6 +155,7 @@ def test_the_low_rank_factor_moves_unless_it_starts_at_zero(rule: str, random: f
     assert bool(info.ok) and (moved == 0.0 if random == 0.0 else moved > 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", [credo.Full(), credo.Diagonal(), credo.LowRank(2)], ids=["full", "diagonal", "low-rank"]
 )

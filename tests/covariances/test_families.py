@@ -87,6 +87,7 @@ def test_affine_of_low_rank_is_the_precision_of_the_moved_covariance() -> None:
         close(moved.precision(), exact)
 
 
+@pytest.mark.slow
 def test_low_rank_linear_projects_the_dense_result() -> None:
     cov = LowRankCovariance(jnp.asarray(RNG.uniform(0.5, 2.0, P)), jnp.asarray(RNG.normal(size=(2, P))))
     turn = np.linalg.qr(RNG.normal(size=(P, P)))[0]

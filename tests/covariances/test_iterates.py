@@ -123,6 +123,7 @@ def test_a_stacked_covariance_is_the_conditioned_prior(name: str) -> None:
     assert cov.size == P
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(PRIORS))
 def test_draws_of_a_stacked_covariance_have_it_and_depend_on_nothing_else(name: str) -> None:
     """The map from the prior's draw x is linear; its square with S0 is S. Turned or padded rows are the same

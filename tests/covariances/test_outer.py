@@ -49,6 +49,7 @@ def by_hand(rows: OuterRows) -> np.ndarray:
     return np.stack(made) if rows.left is None else np.asarray(rows.left) @ np.stack(made)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("groups", "each", "left"), [(1, 3, None), (2, 2, None), (1, 3, 2), (2, 2, 5)])
 def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: int | None) -> None:
     rows, other = outer(groups, each, left), outer(3, 1, 2)

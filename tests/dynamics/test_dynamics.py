@@ -97,6 +97,7 @@ def test_a_step_is_the_closed_form_in_every_family(name: str, dt: float | None) 
         np.testing.assert_allclose(got.dense(), want, atol=1e-9 if name == "sde" else 1e-10)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(MOVING))
 def test_two_half_steps_are_one_step(name: str) -> None:
     for kind, family in FAMILIES.items():
@@ -148,6 +149,7 @@ def test_ornstein_uhlenbeck_has_even_a_dense_prior_as_its_fixed_point(form: Any)
     np.testing.assert_allclose(got.dense(), MATRIX, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_may_differ_by_parameter() -> None:
     q = jnp.asarray([0.1, 0.0, 0.5])
     for dynamics in (credo.RandomWalk(q), credo.Decay(1.0, q)):
@@ -230,6 +232,7 @@ def test_impossible_dynamics_are_refused(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [credo.RandomWalk(0.3), credo.Inflation(0.2, "simple")])
 def test_a_bound_keeps_variances_within_the_prior_and_correlations_as_they_are(inner: Any) -> None:
     for family in FAMILIES.values():

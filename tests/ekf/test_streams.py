@@ -33,6 +33,7 @@ def params(stream: Stream) -> dict[str, jax.Array]:
     return {name: jnp.asarray(leaf) for name, leaf in stream.params().items()}
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_diagonal_filter_is_its_recursion(name: str) -> None:
     stream = STREAMS[name]
@@ -47,6 +48,7 @@ def test_the_diagonal_filter_is_its_recursion(name: str) -> None:
     assert state.ok and int(state.step) == stream.steps
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_dense_filter_is_its_recursion(name: str) -> None:
     stream = STREAMS[name]
@@ -81,6 +83,7 @@ def model(stream: Stream) -> credo.Model:
 AS_LEARNERS = ["bernoulli-mlp-4-sds", "categorical-mlp-8-schedule-drift", "normal-linear-1-sds"]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", AS_LEARNERS)
 @pytest.mark.parametrize("room", [diag_fisher, dense_fisher], ids=["diag", "dense"])
 def test_the_learner_is_the_transform(name: str, room: Any) -> None:
@@ -103,6 +106,7 @@ def test_the_learner_is_the_transform(name: str, room: Any) -> None:
             close(belief.cov.dense(), state.cov)
 
 
+@pytest.mark.slow
 def test_the_learner_is_built_of_parts_that_can_be_named() -> None:
     stream = STREAMS["bernoulli-linear-4-drift"]
     joint = credo.joint(model(stream))
@@ -122,6 +126,7 @@ def test_the_learner_is_built_of_parts_that_can_be_named() -> None:
     close(belief.cov.diag(), other.cov.diag())
 
 
+@pytest.mark.slow
 def test_a_matrix_of_drift() -> None:
     stream = STREAMS["categorical-linear-4-schedule"]
     root = np.random.default_rng(5).normal(size=(12, 12)) * 0.1
@@ -140,6 +145,7 @@ def test_a_matrix_of_drift() -> None:
         close(belief.cov.dense(), cov)
 
 
+@pytest.mark.slow
 def test_many_rows_are_folded_by_chunks_to_the_same_result() -> None:
     # 4,101 rows of 4 numbers: more rows than parameters (dense), several at once and a remainder (diag)
     stream = Stream("normal", 0, 4101, drift=0.1, steps=2)

@@ -37,6 +37,7 @@ def learn(model: Any, rows: list[Any], size: int) -> None:
             model.learn_one(*part[0])
 
 
+@pytest.mark.slow
 def test_ten_refusals_in_a_row_start_the_belief_anew_however_rows_come(tmp_path: Path) -> None:
     beliefs = []
     for size in (0, 1, 7, 40):

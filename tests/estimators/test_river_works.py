@@ -85,6 +85,7 @@ def frames(rows: list[tuple[Row, Any]], size: int) -> list[tuple[pd.DataFrame, p
     ]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("size", [1, 7, 64, 90])
 @pytest.mark.parametrize(("model", "rows"), CASES)
 def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row, Any]], size: int) -> None:
@@ -105,6 +106,7 @@ def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row
     assert many == one if isinstance(model, RiverClassifier) else np.allclose(many, one, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 35, 60])  # with 35, in the second row of a batch
 def test_classes_that_appear_inside_a_batch(size: int) -> None:
     rows = [
@@ -130,6 +132,7 @@ def test_the_order_of_keys_changes_no_bit(model: Estimator, rows: list[tuple[Row
     assert bits(learned(model.clone(), rows)) == bits(learned(model.clone(), shuffled))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "rows"), CASES)
 def test_copies_continue_bit_by_bit(model: Estimator, rows: list[tuple[Row, Any]], tmp_path: Path) -> None:
     start = learned(model.clone(), rows[:40])
@@ -247,6 +250,7 @@ def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
     assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
 
 
+@pytest.mark.slow
 def test_scaling_by_river_and_by_credo() -> None:
     own = RiverClassifier("linear")
     behind = preprocessing.StandardScaler() | RiverClassifier("linear", scale=False)
@@ -256,6 +260,7 @@ def test_scaling_by_river_and_by_credo() -> None:
     assert abs(scores[0] - scores[1]) < 0.02
 
 
+@pytest.mark.slow
 def test_numbers_pass_as_they_come_without_scaling() -> None:
     model = RiverClassifier("linear", scale=False)
     learned(model, [({"a": 5.0, "b": 1}, True), ({"a": 7.0}, False)])
@@ -323,6 +328,7 @@ def test_models_of_river_around_the_estimators() -> None:
     assert halving.best_model.prior_var == 1.0
 
 
+@pytest.mark.slow
 def test_texts_beyond_sixteen_share_one_input() -> None:
     model = RiverClassifier("linear")
     for at in range(60):
@@ -335,6 +341,7 @@ def test_texts_beyond_sixteen_share_one_input() -> None:
     assert others[0] < 0.5
 
 
+@pytest.mark.slow
 def test_a_drift_reports_its_alarms() -> None:
     model = RiverRegressor("linear", drift="run-length:0.01,2")
     for at in range(120):
@@ -347,6 +354,7 @@ def test_a_drift_reports_its_alarms() -> None:
     assert any(60 < row < 75 for row in model._live.latest)
 
 
+@pytest.mark.slow
 def test_an_account_of_a_row_has_its_forecast() -> None:
     x, classifier, regressor = {"a": 0.5}, RiverClassifier("linear"), RiverRegressor("linear")
     assert "none yet" in classifier.debug_one(x) and "none yet" in regressor.debug_one(x)
@@ -359,6 +367,7 @@ def test_an_account_of_a_row_has_its_forecast() -> None:
     assert f"{forecast.mean:.6g} ± {forecast.sd:.3g}" in regressor.debug_one(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
 def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
     settings = resolve(Options(model=name), "regression", (8,), 0)
@@ -382,6 +391,7 @@ def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:
     assert seen == [[1.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 40])
 def test_times_and_texts_of_several_words_are_learned_from(size: int) -> None:
     """A time has an input for itself and four for its cycles, a text of several words sixteen."""

@@ -77,6 +77,7 @@ def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts
     assert jnp.max(jnp.abs(again - log_det)) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_log_determinant_in_single_precision_is_good_to_five_digits() -> None:
     single = jnp.float32
     results = jax.jit(everything)(bent(), values().astype(single), EQUAL.astype(single))
@@ -114,6 +115,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
     assert abs(slope - finite) < 1e-6 * abs(finite)
 
 
+@pytest.mark.slow
 def test_an_affine_map_of_the_state_is_followed() -> None:
     points, operator = values(), bent(gradients="along", reweighted=True)
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
@@ -204,6 +206,7 @@ def test_the_base_is_the_kalman_update_of_the_moments_of_the_set(count: int) -> 
         assert jnp.max(jnp.abs(gap)) < (1e-10 if count == 40 else 1e-6)
 
 
+@pytest.mark.slow
 def test_particles_that_are_all_alike_stay_where_they_are() -> None:
     points = jnp.broadcast_to(jnp.array([1.0, 2.0, 3.0]), (40, 3))
     after, _, log_det, *_ = jax.jit(everything)(bent(), points, EQUAL)
@@ -257,6 +260,7 @@ def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named
         load_operator("linear-3")
 
 
+@pytest.mark.slow
 def test_repeated_linearisations_of_a_heavy_tail_settle() -> None:
     points = standard(jax.random.key(0), 200, 2, jnp.zeros(()).dtype)
     noise = credo.StudentT(3.0, 0.3, "weighted")
@@ -272,6 +276,7 @@ def test_repeated_linearisations_of_a_heavy_tail_settle() -> None:
     assert abs(moved(9) - moved(8)) < 0.1
 
 
+@pytest.mark.slow
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="base must be one of affine"):
         Operator(dim=2, base="linear")  # type: ignore[arg-type]
@@ -285,6 +290,7 @@ def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
         transport(bent(), values(dim=2))
 
 
+@pytest.mark.slow
 def test_damping_keeps_linearisations_from_overshooting_in_turns() -> None:
     # four labels that a line divides, under a wide prior: the likelihood bends where the prior is, and is
     # flat where one linearisation leads

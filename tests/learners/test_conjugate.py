@@ -113,6 +113,7 @@ def test_a_bad_exposure_counts_as_missing() -> None:
         assert belief == learner.init() and not bool(info.ok)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_draws_have_the_beliefs_mean(name: str) -> None:
     learner, good, _ = LEARNERS[name]

@@ -26,6 +26,7 @@ def bitwise(left: Any, right: Any) -> None:
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("members", "outputs"), [(9, 0), (3, 2)])
 def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
     members: int, outputs: int
@@ -50,6 +51,7 @@ def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
     assert bool(trace.ok.all()) and int(belief.t) == T
 
 
+@pytest.mark.slow
 def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance_in_expectation() -> None:
     xs, ys = stream(P, 1, 2)
     learner = credo.enkf(regression(), 8)
@@ -66,6 +68,7 @@ def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance
     assert np.all(np.abs(np.mean(covs, axis=0) - cov) < 4.5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("analysis", ["perturbed", "etkf"])
 def test_with_many_members_and_noisy_dynamics_it_is_the_kalman_filter(analysis: Any) -> None:
     xs, ys = stream(P, T)
@@ -82,6 +85,7 @@ def test_with_many_members_and_noisy_dynamics_it_is_the_kalman_filter(analysis: 
         assert np.all(np.abs(np.mean(values, axis=0) - want) < 4.5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "counts"])
 def test_other_likelihoods_act_through_score_and_fisher_information(kind: str) -> None:
     if kind == "classes":
@@ -139,6 +143,7 @@ def test_missing_observations_leave_every_bit_and_runs_resume(analysis: Any, tmp
     bitwise(rest, whole)
 
 
+@pytest.mark.slow
 def test_forecasts_are_those_of_the_members() -> None:
     net = credo.MLP(2, (3,), "tanh")
     learner = credo.enkf(credo.Model(net, credo.Normal(0.1)), 6)
@@ -164,6 +169,7 @@ def test_draws_have_the_members_mean_and_covariance() -> None:
         assert np.all(np.abs(values.mean(axis=0) - want) < 4.5 * values.std(axis=0) / np.sqrt(4000))
 
 
+@pytest.mark.slow
 def test_an_ensembles_covariance_answers_as_its_dense_form() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=(4, P))
@@ -189,6 +195,7 @@ def test_an_ensembles_covariance_answers_as_its_dense_form() -> None:
         inverse_of(cov)
 
 
+@pytest.mark.slow
 def test_noise_of_the_dynamics_is_added_in_expectation_and_leaves_the_mean() -> None:
     rng = np.random.default_rng(0)
     drawn = jnp.asarray(rng.normal(size=(5, P)))

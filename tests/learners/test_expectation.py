@@ -26,6 +26,7 @@ def _belief(learner: Any, ys: Any = (1.0, -0.5, 0.3)) -> Any:
     return belief
 
 
+@pytest.mark.slow
 def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
@@ -37,6 +38,7 @@ def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone() ->
     np.testing.assert_allclose(law.quantile(0.9), st.norm.ppf(0.9, law.mean, law.sd), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rows_of_a_joint_model_come_with_their_joint_law() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
@@ -84,6 +86,7 @@ def test_a_link_that_falls_turns_the_quantiles_round() -> None:
     np.testing.assert_allclose(law.quantile(0.9), np.exp(st.norm.ppf(0.9)), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_conjugate_learners_expect_exactly() -> None:
     cases: Any = [
         (credo.BetaBernoulli(2.0, 3.0), 1.0, st.beta(3, 3)),
@@ -117,6 +120,7 @@ def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation() -> 
     np.testing.assert_allclose(np.cov(values.T), law.cov, atol=0.1 * float(law.var.max()))
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("kind", ["run length", "experts", "soft reset", "change probability"])
 def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: Any) -> None:
@@ -145,6 +149,7 @@ def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: An
     np.testing.assert_allclose(law.latent_cdf(u), 0.7, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_learners_without_a_covariance_expect_by_their_members() -> None:
     ensemble = credo.enkf(LINEAR, members=50)
     belief = ensemble.init(jnp.zeros(3), var=2.0, key=KEY)
@@ -157,6 +162,7 @@ def test_learners_without_a_covariance_expect_by_their_members() -> None:
     assert isinstance(law, DrawnExpectation) and float(law.sd[0]) == 0.0
 
 
+@pytest.mark.slow
 def test_independent_arms_are_drawn_independently() -> None:
     arm = credo.BetaBernoulli()
     beliefs = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 3.0, 9.0]))
@@ -167,6 +173,7 @@ def test_independent_arms_are_drawn_independently() -> None:
     np.testing.assert_allclose(draws.mean(0), law.mean, atol=5 * float(law.sd.max()) / np.sqrt(4000))
 
 
+@pytest.mark.slow
 def test_roots_are_accurate_however_much_scales_differ() -> None:
     cov = jnp.asarray([[1e8, 0.5e4], [0.5e4, 1.0]], jnp.float32)
     root = scaled_root(cov)

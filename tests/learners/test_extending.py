@@ -92,12 +92,14 @@ def learned(learner: credo.RecursiveLearner) -> Any:
     return credo.run(learner, learner.init(jnp.zeros(3), var=0.5), xs, ys, key=jax.random.key(0))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef", "mc-ef", "mc-hess"])
 def test_a_family_of_nine_methods_learns_with_every_curvature(curvature: Any) -> None:
     belief, trace = learned(credo.bong(regression(), One(), curvature, dynamics=credo.RandomWalk(1e-3)))
     assert bool(trace.ok.all()) and float(belief.sd[0]) < np.sqrt(0.5)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Full(), credo.Diagonal(), credo.LowRank(2), One()])
 def test_a_rule_of_ones_own_takes_every_family(family: Any) -> None:
     belief, _ = learned(credo.RecursiveLearner(regression(), family, rule=Half()))

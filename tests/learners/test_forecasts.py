@@ -30,6 +30,7 @@ def learned() -> tuple[Any, Any]:
     return learner, belief
 
 
+@pytest.mark.slow
 def test_the_linearized_forecast_of_a_linear_model_is_exact(learned: tuple[Any, ...]) -> None:
     learner, belief = learned
     x = jnp.asarray([1.0, -2.0, 0.5])
@@ -44,6 +45,7 @@ def test_the_linearized_forecast_of_a_linear_model_is_exact(learned: tuple[Any, 
     close([plugin.mean, plugin.var], [frozen.mean(), 0.3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mc", "linearized-mc"])
 @pytest.mark.parametrize("known", [True, False])
 def test_monte_carlo_forecasts_of_a_linear_model_agree_within_standard_errors(
@@ -106,6 +108,7 @@ def test_posterior_draws_are_parameter_trees_with_the_beliefs_moments() -> None:
     assert np.all(np.abs(flat.var(0) - var) < 4.5 * var * np.sqrt(2 / n))
 
 
+@pytest.mark.slow
 def test_a_users_poisson_learns_like_the_built_in() -> None:
     rng = np.random.default_rng(0)
     xs = rng.normal(size=(20, 2))

@@ -86,6 +86,7 @@ def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> Non
     close(jnp.sum(trace.log_evidence), learner.log_evidence(plain))
 
 
+@pytest.mark.slow
 def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     xs, ys = rows_of(11)
     learner = learner_of(size=6)
@@ -117,6 +118,7 @@ def test_the_same_rows_are_believed_under_other_numbers() -> None:
         np.testing.assert_allclose(slope[j], ends / (2 * step), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("x", "y", "weight", "ok"),
     [
@@ -143,6 +145,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits_and_so_does_a_file(tmp_path
     streams_alike(learner_of(size=8), xs, ys, 5, tmp_path)
 
 
+@pytest.mark.slow
 def test_single_precision_agrees_with_double() -> None:
     xs, ys = rows_of(16)
     learner = learner_of()
@@ -184,6 +187,7 @@ def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None
     assert np.all(np.abs(there.mean(0) - mean) < 5 * sd / np.sqrt(count))
 
 
+@pytest.mark.slow
 def test_a_widened_process_is_the_one_of_a_learner_that_began_with_all_columns() -> None:
     xs, ys = map(jnp.asarray, rows_of(6))
     xs = xs.at[:, 2].set(0.0)
@@ -197,6 +201,7 @@ def test_a_widened_process_is_the_one_of_a_learner_that_began_with_all_columns()
         learner_of(size=10).widen(half)
 
 
+@pytest.mark.slow
 def test_in_company_it_is_weighed_by_its_evidence() -> None:
     xs, ys = map(jnp.asarray, rows_of(12))
     members = [learner_of(), learner_of(noise_var=2.0)]

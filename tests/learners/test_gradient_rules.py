@@ -86,6 +86,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", list(CASES))
 def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str) -> None:
@@ -130,6 +131,7 @@ def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str)
         assert np.abs(want - start).max() > 1e-3 and np.abs(spread - held.dense()).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_familys_own_parameters_are_the_natural_ones() -> None:
     for family in (credo.Full(), credo.Diagonal()):
         own, named = PROBLEM.updates(
@@ -154,6 +156,7 @@ def test_the_low_rank_form_of_the_natural_step_is_the_dense_one(size: int) -> No
     close(belief.mean, np.linalg.solve(precision, old @ start + 0.01 * pushed))
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("rule", ["bog", "bbb", "blr", "bong"])
 @pytest.mark.parametrize("family", ["full", "low-rank"])
@@ -178,6 +181,7 @@ def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) 
     assert np.abs(lin[0] - START).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["bog", "bbb"])
 def test_the_directions_of_a_low_rank_belief_move(rule: str) -> None:
     """At W = 0 the gradient by W vanishes: without a random start the method is silently diagonal."""

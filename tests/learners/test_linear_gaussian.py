@@ -34,6 +34,7 @@ EXACT = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", list(EXACT))
 @pytest.mark.parametrize("outputs", [0, 2])
 def test_online_learning_is_the_batch_ridge_regression_with_its_evidence(name: str, outputs: int) -> None:
@@ -174,6 +175,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(family: Any, known: b
     assert bool(info.ok)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [0.5, 2.0, 3.0])
 def test_a_weight_counts_an_observation_so_many_times(weight: float) -> None:
     xs, ys = arrays(*stream(P, 1))
@@ -196,6 +198,7 @@ def test_diagonal_moves_its_mean_by_the_kalman_gain_and_adds_the_diagonal_of_the
         close(belief.var, var)
 
 
+@pytest.mark.slow
 def test_data_are_summed_not_averaged() -> None:
     joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Normal(1.0))))
     belief, _ = joint.update(joint.init(jnp.zeros(1)), jnp.ones((9, 1)), jnp.ones(9))
@@ -250,6 +253,7 @@ def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
     np.testing.assert_allclose(jax.grad(evidence)(0.3), slope, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_root_keeps_its_digits_where_the_matrix_loses_them() -> None:
     rng = np.random.default_rng(0)
     turn = 0.99 * np.linalg.qr(rng.normal(size=(4, 4)))[0]

@@ -100,6 +100,7 @@ def test_forecasts_evidence_and_beliefs_are_those_of_a_naive_memory(name: str, d
     assert int(belief.t) == 60 and naive.written == 45
 
 
+@pytest.mark.slow
 def test_distances_of_many_columns_are_added_up_in_blocks() -> None:
     xs, ys = rows_of("three", columns=70)
     learner = learner_of("three", 70)
@@ -113,6 +114,7 @@ def test_distances_of_many_columns_are_added_up_in_blocks() -> None:
     agree(belief, naive)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @EACH
 def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_one(name: str) -> None:
@@ -127,6 +129,7 @@ def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_on
         close(forecast.probs, np.exp(evidence))
 
 
+@pytest.mark.slow
 @EACH
 def test_one_number_of_neighbours_has_the_conjugate_law_of_their_targets(name: str) -> None:
     learner, belief, _, ys = learned(name, 4, neighbours=(4,), decay=0.0, size=1000)
@@ -175,6 +178,7 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str) -> None:
     assert bool(info.ok) and float(info.log_evidence) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @EACH
 def test_single_precision_agrees_with_double_and_refuses_what_it_has_no_room_for(name: str) -> None:
@@ -230,6 +234,7 @@ def test_classes_that_are_not_known_take_nothing_from_the_others(reference: bool
     assert float(wider.forecast(two, xs[0]).probs[2]) > 0 and bool(wider.update(two, xs[0], 2)[1].ok)
 
 
+@pytest.mark.slow
 def test_a_widened_memory_is_the_one_of_a_learner_that_began_with_all_columns_and_classes() -> None:
     xs, ys = map(jnp.asarray, rows_of("three", columns=4))
     xs, early = xs.at[:30, 2:].set(0.0), jnp.minimum(ys[:30], 1)
@@ -251,6 +256,7 @@ def test_a_widened_memory_is_the_one_of_a_learner_that_began_with_all_columns_an
             credo.replace(numbers, **change).widen(belief)
 
 
+@pytest.mark.table
 @EACH
 def test_the_expected_target_has_the_mean_of_the_forecast(name: str) -> None:
     learner, belief, xs, _ = learned(name)
@@ -295,6 +301,7 @@ def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent
     assert learner.sample(belief, 0, (7,)).shape == (7, SIZE)
 
 
+@pytest.mark.slow
 def test_functions_of_an_empty_memory_are_possible_in_single_precision() -> None:
     votes = ClassVotes(credo.Categorical(3))
     none, keys = jnp.zeros(4, jnp.float32), jax.random.split(jax.random.key(0), 500)
@@ -304,6 +311,7 @@ def test_functions_of_an_empty_memory_are_possible_in_single_precision() -> None
     np.testing.assert_allclose(values.mean(0), 1 / 3, atol=5 * np.sqrt(2 / 9 / 500))
 
 
+@pytest.mark.slow
 def test_targets_that_are_all_alike_are_taken_in_for_ever() -> None:
     learner = learner_of("numbers")
     start = jax.tree.map(

@@ -28,6 +28,7 @@ def halving(t: Any) -> Any:
     return 0.4 / (1.0 + jnp.asarray(t).astype(jnp.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["blr", "bog", "bbb"])
 def test_a_schedule_gives_the_rate_of_each_step(rule: str) -> None:
     """0.4, 0.2, ... from the first observation on; a function, a `Schedule` and numbers by hand agree."""
@@ -89,6 +90,8 @@ def test_a_rate_of_a_schedule_that_a_rule_cannot_take_rejects_the_update(family:
             np.testing.assert_allclose(belief.cov.dense(), after.cov.dense(), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("curvature", "family"),
     [

@@ -39,6 +39,7 @@ def same(left: tuple[Any, Any], right: tuple[Any, Any]) -> None:
     close(told.log_evidence, also.log_evidence)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("curvature", list(CURVATURES))
 @pytest.mark.parametrize("family", list(FAMILIES))
@@ -125,6 +126,7 @@ def test_blr_full_is_the_dense_recursion(curvature: Any, iterations: int, form: 
     close(belief.cov.dense(), cov)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept", "moment"])
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef"])
 def test_blr_diagonal_is_the_elementwise_recursion(curvature: Any, gain: Any) -> None:
@@ -144,6 +146,7 @@ def test_blr_diagonal_is_the_elementwise_recursion(curvature: Any, gain: Any) ->
     close(belief.var, var)
 
 
+@pytest.mark.slow
 def test_blr_on_marginal_variances_conditions_what_it_has_blended() -> None:
     learner = credo.blr(PROBLEM.model, credo.Diagonal("covariance"), learning_rate=0.3, iterations=3)
     belief, _ = PROBLEM.update(learner, var=VAR)
@@ -159,6 +162,7 @@ def test_blr_on_marginal_variances_conditions_what_it_has_blended() -> None:
     close(belief.var, 1 / precision)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef"])
@@ -272,6 +276,7 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
         close(added, bend)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("rule", ["bong", "blr"])

@@ -28,6 +28,7 @@ def test_a_classifier_that_is_sure_and_wrong_goes_no_further_than_the_posterior_
     assert height(damped) > height(10.0) and height(damped) > -top.fun - 3.0
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_overshoot_keeps_its_bits() -> None:
     xs = jnp.asarray(RNG.normal(size=(40, 3)))
     ys = jnp.asarray(RNG.integers(0, 2, 40))

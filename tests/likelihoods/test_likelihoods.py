@@ -41,6 +41,8 @@ def case(request: pytest.FixtureRequest) -> tuple[str, Any, jax.Array, Any]:
     return request.param, likelihood, jnp.asarray(eta), jnp.asarray(y)
 
 
+@pytest.mark.slow
+@pytest.mark.table
 def test_the_score_is_the_gradient_of_log_prob(case: tuple[Any, ...]) -> None:
     _, likelihood, eta, y = case
     gradient = jax.jit(jax.grad(likelihood.log_prob))(eta, y)
@@ -98,6 +100,7 @@ def test_log_prob_mean_variance_and_cdf_are_scipys(case: tuple[Any, ...]) -> Non
         np.testing.assert_allclose(likelihood.cdf(eta, y), cdf, atol=1e-10)
 
 
+@pytest.mark.table
 def test_samples_have_the_mean_and_variance(case: tuple[Any, ...]) -> None:
     name, likelihood, eta, _ = case
     n = 20_000
@@ -112,6 +115,7 @@ def test_samples_have_the_mean_and_variance(case: tuple[Any, ...]) -> None:
         assert np.all(np.abs(draws.var(0) - var) < 4.5 * np.sqrt(kurtosis / n))
 
 
+@pytest.mark.slow
 def test_a_users_log_prob_needs_nothing_else() -> None:
     user = Likelihood(lambda eta, y: y * eta - jnp.exp(eta))
     eta, y = jnp.asarray([0.9]), jnp.asarray(4.0)
@@ -125,6 +129,7 @@ def test_a_users_log_prob_needs_nothing_else() -> None:
         Likelihood(lambda eta, y: jnp.ones(2)).log_prob(eta, y)
 
 
+@pytest.mark.slow
 def test_a_user_hessian_is_projected_to_be_positive() -> None:
     cauchy = Likelihood(lambda eta, y: -jnp.log1p((y - eta) ** 2))
     root = cauchy.fisher_root(jnp.asarray([0.0]), jnp.asarray(5.0))  # the observed Hessian is negative there
@@ -149,6 +154,7 @@ def test_rows_sum_and_stack_the_likelihoods_of_one_row() -> None:
         rows.rows(jnp.asarray(1.0))
 
 
+@pytest.mark.slow
 def test_rows_that_are_missing_are_taken_out_of_the_evidence() -> None:
     rows, eta = Rows(Bernoulli()), jnp.asarray([0.3, -1.2, 2.0])
     ys, observed = jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([True, False, True])
@@ -209,6 +215,7 @@ def test_the_weighted_curvature_of_a_student_is_that_of_the_scale_mixture(gap: f
     np.testing.assert_allclose(likelihood.score(eta, y)[0], curvature * gap, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_filter_that_lost_the_state_finds_it_again_with_the_weighted_curvature() -> None:
     ys = jnp.full(60, 30.0)
     gaps = {}

@@ -28,6 +28,7 @@ COUNTS = jnp.asarray([case[2] for case in CASES])
 PEERS: list[Any] = [st.nbinom(1 / a, 1 / (1 + a * mean)) for mean, a, _ in CASES]
 
 
+@pytest.mark.slow
 def test_density_moments_and_distribution_function_are_scipys() -> None:
     logs = jax.jit(jax.vmap(LEARNED.log_prob))(ETAS, COUNTS)
     below = jax.jit(jax.vmap(LEARNED.cdf))(ETAS, COUNTS)
@@ -61,6 +62,7 @@ def test_the_score_is_the_gradient_and_the_information_is_that_of_the_mean() -> 
     np.testing.assert_allclose(digamma_gap(jnp.asarray(at), jnp.full(4, 7.0)), peer, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_small_dispersion_is_a_poisson_and_no_count_overshoots() -> None:
     eta = jnp.asarray([2.0, np.log(1e-9)])
     for y in (0.0, 7.0, 30.0):

@@ -13,6 +13,7 @@ from credo.likelihoods import Bernoulli, Categorical, OpenCategorical
 ETA = jnp.array([0.3, -1.2, 0.8, 40.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", [False, True])
 def test_the_known_classes_are_those_of_a_categorical(reference: bool) -> None:
     size = 3 if reference else 4

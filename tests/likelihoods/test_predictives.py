@@ -69,6 +69,7 @@ def test_a_discrete_quantile_is_the_smallest_whole_number_that_reaches_the_proba
     assert float(CDF(DISCRETE[name], y - 1)) < p + 1e-12
 
 
+@pytest.mark.slow
 @given(count=hs.integers(0, 12), name=hs.sampled_from(["poisson", "negative-binomial"]))
 def test_the_quantile_at_a_jump_is_the_place_of_the_jump(count: int, name: str) -> None:
     p = float(CDF(DISCRETE[name], float(count)))
@@ -101,6 +102,7 @@ def test_quantiles_of_scipys_distributions() -> None:
         np.testing.assert_allclose(predictive.interval(0.8), frozen.interval(0.8), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_several_outputs_have_their_joint_density_and_separate_quantiles() -> None:
     loc, matrix = jnp.asarray([0.5, -1.0]), jnp.asarray([[1.0, 0.4], [0.4, 0.5]])
     y = jnp.asarray([0.1, 0.2])
@@ -116,6 +118,7 @@ def test_several_outputs_have_their_joint_density_and_separate_quantiles() -> No
     np.testing.assert_allclose(student.var, np.diag(matrix) * 5 / 3, atol=1e-12)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("mean", "var"), [(0.0, 1.0), (1.5, 0.3), (-2.0, 4.0), (3.0, 0.01)])
 def test_the_linearized_bernoulli_is_the_integral_of_the_sigmoid(mean: float, var: float) -> None:
     predictive = Bernoulli().linearized(jnp.asarray([mean]), jnp.asarray([[var]]))
@@ -131,6 +134,7 @@ def test_the_linearized_bernoulli_is_the_integral_of_the_sigmoid(mean: float, va
     np.testing.assert_allclose(predictive.var, exact * (1 - exact), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_class_probabilities_sum_to_one_and_match_the_log_probabilities() -> None:
     rng = np.random.default_rng(0)
     half = rng.normal(size=(4, 4))

@@ -100,6 +100,7 @@ def log_count(y: float, log_rate: np.ndarray) -> np.ndarray:
     return logs
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("var", VARIANCES)
 def test_counts(var: float) -> None:
     def exact(mean: float) -> Iterator[tuple[float, float]]:
@@ -176,6 +177,7 @@ def class_log_probs(classes: int) -> Callable[..., jax.Array]:
     return jax.jit(lambda m, S: credo.Categorical(classes).linearized(m, S).log_probs)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("var", VARIANCES)
 @pytest.mark.parametrize("classes", [3, 10, 100])
 def test_classes(classes: int, var: float) -> None:

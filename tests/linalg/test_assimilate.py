@@ -88,6 +88,7 @@ def agree(found: dict[str, Any], wanted: dict[str, Any], tolerance: float) -> No
         assert error < tolerance, (name, error)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("diagonal", [True, False], ids=["diagonal root", "root"])
 @pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "svd"])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
@@ -135,6 +136,7 @@ def test_the_mean_says_where_the_precision_is_not_finite(name: str, value: float
     assert all(np.all(np.isfinite(part)) for part in kept) or bool(jnp.any(jnp.isnan(found.shift)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
 def test_what_a_forecast_reaches_has_the_digits_of_the_update(scale: float) -> None:
     """J S in single precision, where W is long and J lies nearly in its span."""

@@ -152,6 +152,7 @@ def in_river(rows: Rows, sizes: list[int]) -> Any:
 GROUPS = [[FIRST, COUNT - FIRST], [FIRST, *[1] * (COUNT - FIRST)], [FIRST, 7, 19, COUNT - FIRST - 26]]
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__name__)
 def test_one_forecast_and_one_state(make: Callable[[np.random.Generator], Rows]) -> None:

@@ -56,6 +56,7 @@ def test_a_joint_model_stacks_its_rows() -> None:
         joint.outputs(vector, unravel, None)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("activation", ["relu", "tanh", "gelu", "silu", "elu", "sin"])
 def test_a_perceptron_is_its_layers(activation: Any) -> None:
     net = credo.MLP(2, (5, 4), activation)
@@ -80,6 +81,7 @@ def test_a_blend_has_its_share_of_each_activation_and_a_clipped_network_its_limi
     np.testing.assert_array_equal(seen, [-1.0, 2.0, 0.5])
 
 
+@pytest.mark.slow
 def test_initial_weights_have_their_variances_and_prior_variances_their_fan_in() -> None:
     net = credo.MLP(50, (400,))
     first, last = net.init(0, (300,))

@@ -52,6 +52,7 @@ def test_named_leaves_are_learned_and_the_others_stay(trainable: Any, sizes: lis
     assert sum(int(jnp.any(a != b)) for a, b in both) == len(sizes)
 
 
+@pytest.mark.slow
 def test_the_last_layer_has_the_whole_networks_jacobian_for_its_columns() -> None:
     model = credo.last_layer(MODEL, PARAMS)
     apply: Any = model.apply

@@ -97,6 +97,7 @@ def test_members_learn_as_often_as_they_drew_and_are_asked_alike(resampling: Any
     np.testing.assert_allclose(choice.pmf, shares, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_dropout_thins_hidden_units_and_without_a_rate_is_the_network() -> None:
     net = credo.MLP(1, (400,), "tanh")
     params: Any = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.init(0, (D,)))

@@ -28,6 +28,7 @@ def test_every_kind_of_learner_has_a_file() -> None:
     assert {type(checkpoint.read(path).learner) for path in FILES} == set(kinds)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_stream_goes_on_from_its_file(path: Path) -> None:
     """A file holds a learner after six observations, six more, and what was learned from them then."""

@@ -74,6 +74,7 @@ def test_the_3_8_rule_is_of_fourth_order() -> None:
     assert 14 < error(40) / error(80) < 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["observation", pytest.param("gradient", marks=pytest.mark.thorough)])
 def test_the_divergence_is_the_trace_of_the_jacobian(signal: str) -> None:
     """With many steps, the transported density is that of the map (Liouville); discrete, it is so exactly."""
@@ -162,6 +163,7 @@ def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
         moved("mean", x, Y)
 
 
+@pytest.mark.slow
 def test_the_kernel_prior_is_the_sum_of_its_kernels() -> None:
     points = jax.random.normal(jax.random.key(2), (5, DIM))
     prior = KernelDensity.of(VALUES, EQUAL)
@@ -191,6 +193,7 @@ def test_generated_priors_are_densities_of_their_draws() -> None:
     np.testing.assert_allclose(jax.nn.logsumexp(weights, axis=1), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
     @jax.jit
     def both(points: Array) -> tuple[Array, Array]:
@@ -253,6 +256,7 @@ def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
     np.testing.assert_allclose(cov, np.linalg.inv(np.eye(2) + 3 * np.asarray(LOOK.T @ LOOK) / 4), rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transition", [MOVE, pytest.param(None, marks=pytest.mark.thorough)])
 def test_the_loss_over_some_particles_is_a_share_of_the_whole(transition: Array | None) -> None:
     """Two halves of a set have the loss of the set on average, and all particles go the same way."""
@@ -271,6 +275,7 @@ def test_the_loss_over_some_particles_is_a_share_of_the_whole(transition: Array 
     np.testing.assert_allclose(same, places, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["absorbed", pytest.param("propagated", marks=pytest.mark.thorough)])
 def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: Any) -> None:
     tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)

@@ -70,6 +70,7 @@ def test_a_guarded_operator_has_the_ranks_of_a_bootstrap_filter_of_half_as_many_
     assert (first.p > 1e-3) == (second.p > 1e-3) == (count == 400)
 
 
+@pytest.mark.slow
 def test_the_worlds_draw_noise_of_the_size_that_they_state() -> None:
     # the upper quartiles of N(0, 1), twice, and of .5 t(3)
     for words, quartile in {"linear": 0.674, "bimodal": 0.674, "heavy tails": 0.382}.items():

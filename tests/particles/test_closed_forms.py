@@ -48,6 +48,8 @@ SAMPLE = ("adapted", "EDH", "moved", "Liu-West")
 """Those that run every time; the others are made of the same parts."""
 
 
+@pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in SAMPLE)) for name in WEIGHTED]
 )
@@ -70,6 +72,7 @@ def test_weighted_learners_agree_with_kalman_within_their_noise(name: str) -> No
         assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 5 * error + 2 / N), (found, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamics", [WALK, credo.Static()])
 def test_the_affine_map_is_kalmans_filter(dynamics: credo.Dynamics) -> None:
     learner = credo.gaussian_map(MODEL, 40, dynamics)
@@ -90,6 +93,7 @@ def test_the_flow_of_daum_and_huang_is_kalmans_update(local: bool) -> None:
     np.testing.assert_allclose(trace.log_evidence, exact_trace.log_evidence, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "close"),
     [
@@ -121,6 +125,7 @@ def on_the_grid(var: float, y: float) -> tuple[float, float, float]:
     return mean, joint @ (GRID - mean) ** 2 / total, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

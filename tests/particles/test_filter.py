@@ -95,6 +95,7 @@ def test_impossible_observations_change_nothing() -> None:
     assert after == belief
 
 
+@pytest.mark.slow
 def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
     half = credo.Likelihood(lambda eta, y: jnp.where(eta > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, jnp.nan))
     learner = credo.particle_filter(credo.Model(lambda z, x: z[0], half), 40, threshold=0.0)

@@ -49,6 +49,7 @@ def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_
     )
 
 
+@pytest.mark.slow
 def test_a_step_of_mirror_descent_is_shortened_to_the_effective_size_that_is_wanted() -> None:
     model = credo.Model(lambda z, x: z, credo.Normal(1.0))
     gap, first = 40.0 * jax.random.normal(jax.random.key(0), (50,)), jnp.int32(0)

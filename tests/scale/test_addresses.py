@@ -72,6 +72,7 @@ def equal(place: Place, whole: Path, tmp_path: Path) -> None:
     same(copy, whole, SHARDS)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("name", "at"), [("save", 4), ("_write", 9)])
 def test_a_run_goes_on_exactly_after_a_death(

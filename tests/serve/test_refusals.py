@@ -35,6 +35,7 @@ CASES = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("case", CASES)
 def test_a_row_that_cannot_be_is_refused(host: Host, digest: Callable[[], str], case: str) -> None:
     body, status, sentence = CASES[case]

@@ -30,6 +30,7 @@ def rows_of(columns: dict[str, list[object]]) -> list[dict[str, object]]:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
+@pytest.mark.slow
 def test_frames_dicts_and_columns_are_the_same_rows() -> None:
     pandas, polars = pytest.importorskip("pandas"), needs("polars")
     columns = table(40)
@@ -183,6 +184,7 @@ def test_a_curve_over_the_latest_rows_is_their_mean() -> None:
     np.testing.assert_allclose(tally.curve("nlpd")[1], [y[: int(row)].mean() for row in rows])
 
 
+@pytest.mark.slow
 def test_the_rows_that_say_the_units_are_learned_once_these_are_known(tmp_path: Path) -> None:
     a = np.random.default_rng(3).normal(size=12)
     rows: list[dict[str, object]] = [{"a": x, "y": 50.0 + 30.0 * x} for x in a]

@@ -56,6 +56,7 @@ def test_steps_are_as_long_as_the_time_between_rows() -> None:
     assert np.abs(ours - plain).max() > 0.05
 
 
+@pytest.mark.slow
 def test_a_forecast_is_of_its_time() -> None:
     rows = rows_of("regression")
     session = Session.from_rows(rows, "y", **DRIFT)

@@ -44,6 +44,7 @@ def saved(tmp_path: Path) -> Path:
     return credo.save(tmp_path / "a.credo", learner, belief, meta={"note": "hi"}, arrays={"x": np.arange(3)})
 
 
+@pytest.mark.slow
 def test_everything_comes_back_and_no_temporary_file_stays(saved: Path) -> None:
     learner = make("normal", "low-rank", "lin-hess", "ou")
     belief, _ = credo.run(learner, begin(learner, "normal"), *data("normal"))
@@ -143,6 +144,7 @@ def test_another_model_is_refused_with_the_place_where_it_differs(tmp_path: Path
             credo.load(path, other)
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused(saved: Path) -> None:
     raw = saved.read_bytes()
     for place in (len(raw) - 1, len(raw) - 40):

@@ -53,6 +53,7 @@ def test_a_linear_regression_is_fitted_exactly_and_its_elbo_is_the_evidence(
     assert (result.elbo <= evidence() + 1e-9).all() and result.belief.t == 0
 
 
+@pytest.mark.slow
 def test_steps_of_the_learning_rule_reach_the_posterior_and_a_wild_one_is_refused() -> None:
     learner = credo.blr(REGRESSION, credo.Full(), learning_rate=lambda t: jnp.where(t == 1, 2.0, 0.5))
     result = credo.fit(learner, learner.init(jnp.zeros(4), var=PRIOR), (X, Y), iterations=60)
@@ -107,6 +108,7 @@ def test_the_elbo_of_a_classifier_rises_to_a_bound_on_the_evidence() -> None:
     assert float(result.elbo[-1]) > bound - 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [credo.Full(), credo.Diagonal(), credo.LowRank(2)])
 def test_the_divergence_is_that_of_dense_matrices(family: Family) -> None:
     var = jnp.asarray([0.5, 1.0, 2.0, 3.0])

@@ -181,6 +181,7 @@ BELIEFS: list[tuple[str, str, Change]] = [
 ]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "message", "change"), BELIEFS)
 def test_a_forged_belief_or_learner_is_refused_by_its_field(
     name: str, message: str, change: Change, tmp_path: Path

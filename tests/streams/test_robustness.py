@@ -15,6 +15,7 @@ from credo.core.errors import CredoError
 from credo.core.types import ArrayLike
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("family", "kind"), [(f, "normal") for f in FAMILIES] + [("root", "classes")])
 def test_bad_data_and_weights_return_the_predicted_belief_bitwise(family: str, kind: str) -> None:
@@ -37,6 +38,7 @@ def test_bad_data_and_weights_return_the_predicted_belief_bitwise(family: str, k
     assert bool(info.ok) and float(info.log_evidence) != 0.0 and after != predicted
 
 
+@pytest.mark.slow
 def test_a_gradient_learner_and_its_buffer_ignore_bad_data() -> None:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
     xs, ys = data("normal")
@@ -130,6 +132,7 @@ def _network_stream(hidden: int, var: float, gain: Any) -> float:
     return float(np.sqrt(np.mean((np.asarray(means) - ys)[-100:] ** 2)))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("hidden", [6, 48, 192])
 @pytest.mark.parametrize("var", [0.01, 0.1, 1.0])
 def test_the_diagonal_filter_with_the_joint_gain_learns_networks_of_every_size(

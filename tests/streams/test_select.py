@@ -31,6 +31,7 @@ def evidence(family: Any, q: Any, noise: Any, net: bool) -> jax.Array:
     return credo.run(learner, learner.init(params, var=0.5), XS, YS)[1].log_evidence.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("net", [True, False], ids=["network", "linear"])
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -71,6 +72,7 @@ def build(q: Any, noise: Any) -> tuple[Any, Any]:
     return learner, learner.init(jnp.zeros(3))
 
 
+@pytest.mark.slow
 def test_a_grid_equals_its_individual_runs() -> None:
     found = credo.select(build, {"q": [1e-3, 1e-1], "noise": [0.1, 0.5, 1.0]}, XS, YS)
     assert len(found.table) == 6

@@ -40,6 +40,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_the_law_is_that_of_the_covariance(name: str) -> None:
     many = LAWS[name]()
@@ -76,6 +77,7 @@ def test_thompson_chooses_arms_as_often_as_by_the_covariance(name: str) -> None:
     assert np.count_nonzero(first.mean(axis=0) > 0.01) >= 4 and error.max() < 6e-3
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("policy", [bandits.Thompson(), bandits.UCB(1.0)])
 @pytest.mark.parametrize("several", [False, True])
 def test_nothing_of_all_pairs_of_arms_is_computed(policy: bandits.policies.Policy, several: bool) -> None:

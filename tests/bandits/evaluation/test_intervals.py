@@ -26,6 +26,7 @@ def _logs(kind: str) -> list[World]:
     return learning_logs(300, RUNS, 0) if kind == "learning" else [fixed_log(300, n) for n in range(RUNS)]
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("kind", ["fixed", "learning"])
 @pytest.mark.parametrize("name", ["ips", "dr"])
@@ -108,6 +109,7 @@ def test_intervals_for_any_distribution_cover_and_say_so(name: EstimatorName, in
         assert not [sentence for sentence in estimate.warnings if "interval" in sentence]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ips", "dr"])
 def test_a_confidence_sequence_holds_at_all_times_together(name: EstimatorName) -> None:
     bounds = [

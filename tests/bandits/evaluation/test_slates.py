@@ -64,6 +64,7 @@ def _log(count: int, seed: int, *, cascade: bool = True) -> Log:
     )
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("estimator", ["sips", "rips", "dr"])
 @pytest.mark.parametrize("interval", ["likelihood", "bootstrap"])
 def test_estimates_are_right_in_the_mean_and_intervals_hold(estimator: Any, interval: Any) -> None:

@@ -40,6 +40,7 @@ def _excess(z: float) -> float:
     return float(-0.5 * z * z - 0.5 * np.log(2 * np.pi) + np.log(_tail(z, 1)))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("z", [3.0, 0.0, -0.99, -1.01, -5.0, -19.0, -21.0, -40.0, -300.0, -1e5])
 def test_the_logarithm_of_the_mean_excess_has_its_digits_far_in_the_tail(z: float) -> None:
     value, slope = jax.value_and_grad(log_mean_excess)(jnp.asarray(z))
@@ -81,6 +82,7 @@ def _gain(means: np.ndarray, slopes: np.ndarray) -> float:
     return total
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("seed", range(6))
 def test_the_knowledge_gradient_is_the_mean_of_the_largest_line(seed: int) -> None:
     rng = np.random.default_rng(seed)

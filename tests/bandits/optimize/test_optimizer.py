@@ -52,6 +52,7 @@ def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) 
     assert best.ask() == again.ask()
 
 
+@pytest.mark.slow
 def test_a_batch_of_ucb_is_of_unlike_points() -> None:
     best = _told(acquisition="ucb")
     batch: list[Any] = list(best.ask(batch=3))
@@ -81,6 +82,7 @@ def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
     assert fresh.ask() == best.ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(acquisition: Any) -> None:
     best, believer = (_told(acquisition=acquisition, seed=5) for _ in range(2))
@@ -94,6 +96,7 @@ def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(ac
         assert believer.search.space.decode(np.asarray(row)) == asked[step]
 
 
+@pytest.mark.slow
 def test_a_gaussian_belief_expects_what_it_did_and_is_surer_where_trials_run() -> None:
     best = _told(acquisition="ucb", scale=None)
     points = [best.ask() for _ in range(3)]
@@ -236,6 +239,7 @@ def test_a_search_beats_points_at_random() -> None:
     assert gap > 4.0 * se and ours.mean() < 0.3 * random.mean()
 
 
+@pytest.mark.slow
 def test_the_default_learner_is_uncertain_before_any_trial() -> None:
     best = bandits.Optimizer(None, [[0.0, 1.0]], initial=1)
     point: Any = best.ask()

@@ -54,6 +54,7 @@ def test_the_marginal_density_is_that_of_a_student_t_and_so_is_its_slope() -> No
         assert abs(float(slopes[1] @ move[0]) - float(ends[0] - ends[1]) / (2 * step)) < 1e-6
 
 
+@pytest.mark.slow
 def test_ascent_finds_a_bent_valley_and_the_end_of_a_box() -> None:
     def valley(x: Any) -> Any:
         return -100.0 * (x[1] - x[0] ** 2) ** 2 - (1.0 - x[0]) ** 2
@@ -176,6 +177,7 @@ def test_the_knowledge_gradient_is_what_observations_at_a_point_add(sign: float)
     assert np.isfinite(np.asarray(jax.grad(promise)(rows[0]))).all()  # at a row that was tried
 
 
+@pytest.mark.slow
 def test_the_improvement_of_a_bank_is_that_of_its_experts_averaged() -> None:
     learner, _ = _known()
     bank: Any = credo.Experts([learner, credo.replace(learner, noise_var=1.0)], switching=0.0)

@@ -72,6 +72,7 @@ def test_trials_of_others_are_learned_and_losses_may_be_gains() -> None:
     assert not lows.set_search_properties("y", "min", SPACE)
 
 
+@pytest.mark.slow
 def test_a_metric_without_noise_is_searched_as_such() -> None:
     asked = []
     for deterministic in (False, True):

@@ -50,6 +50,7 @@ def test_a_new_arm_may_inherit() -> None:
     assert bandit.decide().mean["x"] == mean > 0.5
 
 
+@pytest.mark.slow
 def test_forbidden_arms_stay_out_until_they_are_allowed() -> None:
     bandit = coins()
     bandit.forbid("a")
@@ -86,6 +87,7 @@ def test_a_belief_without_a_prior_has_no_new_arms_in_old_slots() -> None:
     assert bandit.explain(bandit.decide().id).prior_mean == {}
 
 
+@pytest.mark.slow
 def test_arms_with_features_are_told_apart_by_them() -> None:
     films = {"long": {"minutes": 2.0, "kind": "war"}, "short": {"minutes": 0.5, "kind": "love"}}
     bandit = bandits.Bandit(ROWS, films, features=2, arm_features=8, products=True)
@@ -110,6 +112,7 @@ def test_arms_with_features_are_told_apart_by_them() -> None:
     assert list(bandit.arms) == ["long", "short", "x"]
 
 
+@pytest.mark.slow
 def test_arms_without_features_have_the_rows_of_the_context() -> None:
     bandit = bandits.Bandit(ROWS, ["a", "b"], params=LINE.init(0, (4,)))
     decision = bandit.decide(XS[:2])
@@ -184,6 +187,7 @@ def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pa
     assert bandit.shares == {"b": (0.2, 1.0)} and bandit.decide().pmf["a"] == 1.0
 
 
+@pytest.mark.slow
 def test_many_arms_have_the_nearest_probabilities() -> None:
     rng = np.random.default_rng(0)
     wanted, low, high = (

@@ -49,6 +49,7 @@ def test_arms_that_a_call_brings_are_chosen_and_learned_as_those_that_stand() ->
     assert brings.schema.arm_features == stands.schema.arm_features and brings.arms == ()
 
 
+@pytest.mark.slow
 def test_arms_change_from_call_to_call_and_late_rewards_find_their_features() -> None:
     bandit, belief = make(), ROWS.init(LINE.init(0, (10,)))
     first = bandit.decide({"age": 1.0}, {"long": np.arange(8.0)})

@@ -90,6 +90,7 @@ def _log(rewards: np.ndarray | None = None) -> bandits.Log:
     return bandits.Log(("red", "blue"), chosen, values, np.where(chosen, 0.8, 0.2), contexts=XS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["none", "propensity"])
 def test_a_warm_start_learns_the_rows_of_a_log(weights: Any) -> None:
     log = _log()
@@ -107,6 +108,7 @@ def test_a_warm_start_learns_the_rows_of_a_log(weights: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_bandit_starts_from_its_own_log(tmp_path: pathlib.Path) -> None:
     first = linear(log=tmp_path / "log.jsonl")
     for x in XS[:20]:

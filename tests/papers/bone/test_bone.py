@@ -197,6 +197,7 @@ def test_an_experiment_runs_whole_and_adapts(tmp_path: Path) -> None:
     assert "default_rng([0, 1, i])" in stored["seeds"]["tuning"]
 
 
+@pytest.mark.slow
 def test_the_errors_of_the_electricity_table_stand_beside_the_rows_after_the_tuning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -64,6 +64,7 @@ def test_the_learner_beats_what_it_knew_before_any_row(monkeypatch: pytest.Monke
     outcome.figure()
 
 
+@pytest.mark.slow
 def test_motions_are_those_of_their_seed() -> None:
     np.testing.assert_array_equal(motions(3, 4)[0], motions(3, 4)[0])
     assert motions(3, 4)[0].shape == (4, 21) and not np.array_equal(motions(3, 4)[0], motions(4, 4)[0])

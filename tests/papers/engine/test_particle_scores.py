@@ -41,6 +41,7 @@ def repeated() -> tuple[Array, Array, Array]:
     return values, jnp.log(jnp.asarray(counts / counts.sum())), jnp.repeat(values, counts, axis=0)
 
 
+@pytest.mark.slow
 def test_the_gaussian_cross_entropy_is_the_entropy_plus_the_divergence() -> None:
     # a set whose moments are exactly MEAN and COV
     corners = jnp.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * np.sqrt(3 / 4)

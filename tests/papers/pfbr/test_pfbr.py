@@ -81,6 +81,7 @@ def test_the_posterior_of_a_mean_is_that_of_the_conjugate_filter() -> None:
     np.testing.assert_allclose(truth.cov[0, -1], belief.cov.dense(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_segments_begin_from_the_posterior_after_some_observations() -> None:
     tasks = later_tasks(2, 8)
     variances = jax.vmap(tasks.begin)(jax.random.split(jax.random.key(0), 200)).cov[:, 0, 0]
