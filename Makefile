@@ -64,12 +64,12 @@ demo: $(STAMPS)/demo
 
 # The environment comes first, so that the parts find it.
 test: $(STAMPS)/test
-	@$(MAKE) lint floors mypy
-	@echo "pyright runs beside the tests, and says at their end what it found"
-	@$(MAKE) pyright > $(STAMPS)/pyright.txt 2>&1 & checking=$$!; \
+	@$(MAKE) lint floors
+	@echo "mypy and pyright run beside the tests, and say at their end what they found"
+	@$(MAKE) types > $(STAMPS)/types.txt 2>&1 & checking=$$!; \
 	$(MAKE) tests; tested=$$?; \
 	wait $$checking; checked=$$?; \
-	cat $(STAMPS)/pyright.txt; \
+	cat $(STAMPS)/types.txt; \
 	exit $$((tested + checked))
 
 test-all: $(STAMPS)/test-all
