@@ -57,7 +57,7 @@ EASY = {
 KEPT = ROOT / ".pytest_cache" / "jax" / "programs"
 """Where the command line that a test starts as a process of its own keeps its programs, too."""
 
-LARGE = 1000 * 2**20
+LARGE = 1200 * 2**20
 """Bytes of memory from which on a process that runs tests forgets its programs. They are kept in files, and
 without this the processes grew to 5 GB. (Linux alone tells how large a process is, and there its number of
 memory maps, some for each program, must not pass 65,530: this much memory holds programs with some 3,000.)"""

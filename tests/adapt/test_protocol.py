@@ -37,7 +37,6 @@ def test_a_loop_and_a_run_that_goes_on_from_a_file_give_the_same_bits(name: str,
     bitwise(belief, whole)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", WRAPPED)
 def test_wrappers_are_learners(name: str) -> None:

@@ -62,7 +62,6 @@ def _kind(law: Any) -> str:
     return f"{type(law).__name__.removesuffix('Expectation')}({', '.join([*words, *belief])})"
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", NAMES)
 def test_every_learner_decides_and_learns_in_every_design(name: str) -> None:

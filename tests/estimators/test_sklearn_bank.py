@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of the estimators as users get them: with a bank of learners."""
+"""scikit-learn's own checks of a bank of two learners; some of the whole one: `test_sklearn_whole_bank.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def two_members() -> Iterator[None]:
     program.clear_cache()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [credo.OnlineClassifier(), credo.OnlineRegressor()], expected_failed_checks=expected
 )

@@ -121,7 +121,6 @@ def test_every_cell_goes_through_every_verb_with_the_other_likelihoods(cell: tup
         check(cell, name, made)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("cell", ALL, ids="-".join)
 def test_every_cell_goes_through_every_verb_with_a_likelihood(cell: tuple[str, str, str]) -> None:

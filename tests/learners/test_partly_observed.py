@@ -44,7 +44,6 @@ CASES: list[tuple[str, Any]] = [(name, credo.Full()) for name in NOISES]
 CASES += [("matrix", credo.Diagonal()), ("vector", credo.LowRank(2)), ("learned", credo.LowRank(2))]
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("name", "family"), CASES)
 def test_outputs_that_are_missing_leave_the_update_of_the_others(name: str, family: Any) -> None:

@@ -39,7 +39,6 @@ def same(left: tuple[Any, Any], right: tuple[Any, Any]) -> None:
     close(told.log_evidence, also.log_evidence)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("curvature", list(CURVATURES))
 @pytest.mark.parametrize("family", list(FAMILIES))

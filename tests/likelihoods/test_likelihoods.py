@@ -41,7 +41,6 @@ def case(request: pytest.FixtureRequest) -> tuple[str, Any, jax.Array, Any]:
     return request.param, likelihood, jnp.asarray(eta), jnp.asarray(y)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 def test_the_score_is_the_gradient_of_log_prob(case: tuple[Any, ...]) -> None:
     _, likelihood, eta, y = case

@@ -36,7 +36,6 @@ def test_a_loop_and_a_run_that_goes_on_from_a_file_give_the_same_bits(name: str,
     bitwise(belief, whole)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", LEARNERS)
 def test_particles_keep_the_promises_of_a_learner(name: str) -> None:

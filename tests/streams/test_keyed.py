@@ -81,7 +81,6 @@ PAIRS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("kind", "tile"), PAIRS)
 def test_a_key_learns_as_a_learner_alone_and_bitwise_however_rows_are_grouped(kind: str, tile: int) -> None:
