@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of a bank of two learners; some of the whole one: `test_sklearn_whole_bank.py`."""
+"""scikit-learn's own checks of a bank of two learners; for the whole one: `test_sklearn_whole_bank.py`."""
 
 from __future__ import annotations
 
