@@ -59,10 +59,12 @@ KEPT = ROOT / ".pytest_cache" / "jax" / "programs"
 """Where the command line that a test starts as a process of its own keeps its programs, too."""
 
 LARGE = (1200 if ASKED == "quick" else 2000) * 2**20
-"""Bytes of memory from which on a process that runs tests forgets its programs. Some 800 MiB are modules, and a
-program takes almost one, so that without this the processes grew to 5 GB; with less, programs would be read from
-their files again and again. (Only Linux tells how large a process is. There a process may have 65,530 memory
-maps, some for each program, which this keeps far away.)"""
+"""Bytes of memory from which on a process that runs tests forgets its programs.
+
+Some 800 MiB are modules, and a program takes almost one, so that without this the processes grew to 5 GB;
+with less, programs would be read from their files again and again. (Only Linux tells how large a process is.
+There a process may have 65,530 memory maps, some for each program, and this keeps far away from that.)
+"""
 
 STATUS = Path("/proc/self/statm")
 

@@ -14,14 +14,21 @@ import credo
 from credo.bandits import optimize
 from credo.bandits.optimize.parameters import Parameter
 
-tune: Any = needs("ray.tune")
-SPACE = {
-    "net": {"rate": tune.loguniform(1e-4, 1.0), "depth": tune.randint(1, 10)},
-    "share": tune.quniform(0.0, 1.0, 0.25),
-    "wide": tune.qrandint(10, 50, 10),
-    "kind": tune.choice(["a", "b"]),
-    "fixed": 3,
-}
+
+@pytest.fixture
+def tune() -> Any:
+    """Ray Tune, whose import takes 130 MB of a process that may run no test of it."""
+    return needs("ray.tune")
+
+
+def space(tune: Any) -> dict[str, Any]:
+    return {
+        "net": {"rate": tune.loguniform(1e-4, 1.0), "depth": tune.randint(1, 10)},
+        "share": tune.quniform(0.0, 1.0, 0.25),
+        "wide": tune.qrandint(10, 50, 10),
+        "kind": tune.choice(["a", "b"]),
+        "fixed": 3,
+    }
 
 
 def loss(config: dict[str, Any]) -> float:
@@ -31,9 +38,9 @@ def loss(config: dict[str, Any]) -> float:
 
 
 @pytest.mark.slow
-def test_a_space_of_tune_is_searched(tmp_path: Path) -> None:
+def test_a_space_of_tune_is_searched(tmp_path: Path, tune: Any) -> None:
     search: Any = optimize.ray_searcher(seed=1)
-    assert search.set_search_properties("loss", "min", SPACE)
+    assert search.set_search_properties("loss", "min", space(tune))
     best = math.inf
     for trial in range(9):
         config = search.suggest(f"t{trial}")
@@ -49,7 +56,7 @@ def test_a_space_of_tune_is_searched(tmp_path: Path) -> None:
     # a trial runs while the search is saved; what is restored goes on as if nothing had happened
     search.suggest("running")
     search.save(str(tmp_path / "state.pkl"))
-    other: Any = optimize.ray_searcher(SPACE, metric="loss", mode="min", seed=1)
+    other: Any = optimize.ray_searcher(space(tune), metric="loss", mode="min", seed=1)
     other.restore(str(tmp_path / "state.pkl"))
     for one in (search, other):
         one.on_trial_complete("running", {"loss": 0.7})
@@ -60,7 +67,7 @@ def test_a_space_of_tune_is_searched(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_trials_of_others_are_learned_and_losses_may_be_gains() -> None:
+def test_trials_of_others_are_learned_and_losses_may_be_gains(tune: Any) -> None:
     lows: Any = optimize.ray_searcher({"x": tune.uniform(0, 1)}, metric="y", mode="min")
     highs: Any = optimize.ray_searcher({"x": tune.uniform(0, 1)}, metric="y", mode="max")
     for x in (0.1, 0.4, 0.7, 0.95):
@@ -69,11 +76,11 @@ def test_trials_of_others_are_learned_and_losses_may_be_gains() -> None:
     lows.add_evaluated_point({"x": 0.2}, 9.0, pruned=True)
     assert lows.suggest("a")["x"] == pytest.approx(highs.suggest("a")["x"], abs=1e-3)
     assert lows.suggest("b") != lows.suggest("c")
-    assert not lows.set_search_properties("y", "min", SPACE)
+    assert not lows.set_search_properties("y", "min", space(tune))
 
 
 @pytest.mark.slow
-def test_a_metric_without_noise_is_searched_as_such() -> None:
+def test_a_metric_without_noise_is_searched_as_such(tune: Any) -> None:
     asked = []
     for deterministic in (False, True):
         search: Any = optimize.ray_searcher(
@@ -85,7 +92,7 @@ def test_a_metric_without_noise_is_searched_as_such() -> None:
     assert asked[0] != asked[1]
 
 
-def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch, tune: Any) -> None:
     for space, words in (
         ({"x": tune.randn()}, "x must be a uniform"),
         ({"x": tune.grid_search([1, 2])}, "x must be a domain to search, not a grid"),
