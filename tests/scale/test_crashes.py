@@ -35,6 +35,7 @@ def workers(driver: int) -> list[int]:
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 10))]
 )
