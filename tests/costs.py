@@ -193,6 +193,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 command, cwd=ROOT, env=os.environ | {FOLDER: str(folder.resolve())}
             ).returncode
         costs = read(folder)
+    if not costs:
+        print(f"there are no costs of tests in {folder}", file=sys.stderr)
+        return status or 2
     depth = 1 if not options.folders else 9
     lines = table(costs, None if options.tests else depth).split("\n")
     print("\n".join(lines[:42] if options.tests else lines))

@@ -15,6 +15,7 @@ Where they are a list, every fourth is quick (fewer of a long one), and the othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -56,16 +57,21 @@ def spread(items: Sequence[pytest.Item]) -> None:
     for rows in tables.values():
         # the names of the values, one for each `parametrize` (pytest tells them in one string, joined by -)
         values = [tuple(row.callspec._idlist) for row in rows]
-        single = len(values[0]) < 2
-        quick = (
-            list(range(0, len(rows), max(EVERY, -(-len(rows) // MOST)))) if single else cover(values, 1, ())
-        )
+        quick = sample(values)
         slow = cover(values, 2, quick)
         for number, row in enumerate(rows):
             if number not in slow:
                 row.add_marker("thorough")
             elif number not in quick:
                 row.add_marker("slow")
+
+
+def sample(rows: Sequence[tuple[object, ...]]) -> list[int]:
+    """The numbers of the rows that are quick: some of a list, and every value of combinations."""
+    if len(rows[0]) > 1:
+        return cover(rows, 1, ())
+    step = max(EVERY, math.ceil(len(rows) / MOST))
+    return list(range(0, len(rows), step))
 
 
 def cover(rows: Sequence[tuple[object, ...]], size: int, chosen: Sequence[int]) -> list[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from itertools import combinations, product
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,6 +89,41 @@ def test_one_in_four_of_a_list_is_quick(items: dict[str, list[pytest.Function]])
     quick, slow = names(items["quick"], "test_names"), names(items["slow"], "test_names")
     assert [name.split("[")[1] for name in quick] == ["0-0]", "4-4]", "8-8]"]
     assert len(slow) == 6 and not names(items["thorough"], "test_names")
+
+
+@pytest.mark.parametrize(("count", "quick"), [(1, 1), (4, 1), (5, 2), (48, 12), (49, 10), (195, 12)])
+def test_of_a_long_list_twelve_cases_are_quick_at_most(count: int, quick: int) -> None:
+    assert len(tiers.sample([(number,) for number in range(count)])) == quick
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "expected"),
+    [
+        (["tests"], "quick", {"quick"}),
+        (["tests"], "slow", {"slow"}),
+        (["tests/test_table.py::test_slow"], "quick", {"quick", "slow", "thorough"}),
+        (["tests/test_table.py::test_slow"], "crash", {"crash"}),
+    ],
+)
+def test_one_tier_is_chosen_and_what_is_named_runs_though_it_is_slow(
+    items: dict[str, list[pytest.Function]],
+    words: list[str],
+    asked: str,
+    expected: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left: list[pytest.Item] = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
+    config: Any = SimpleNamespace(args=words, hook=hook)
+    monkeypatch.setattr(tiers, "ASKED", asked)
+    chosen: list[pytest.Item] = [item for some in items.values() for item in some]
+    count = len(chosen)
+    tiers.select(config, chosen)
+    assert {tiers.tier(item) for item in chosen} == expected
+    assert left and len(chosen) + len(left) == count
+    monkeypatch.setattr(tiers, "ASKED", "hasty")
+    with pytest.raises(pytest.UsageError, match="'hasty' and must be one of quick, slow"):
+        tiers.select(config, chosen)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=20), st.integers(1, 3))
