@@ -18,6 +18,7 @@ from tests.cli.conftest import write
 from tests.serve.conftest import hosting, ready
 
 import credo
+from credo.bandits import Bandit
 from credo.sessions import Session
 
 ROWS, NAMES = 60, ("a", "b", "c")
@@ -103,6 +104,38 @@ def test_keys_are_learned_and_gone_on_with(tmp_path: Path) -> None:
     process(tmp_path, "keyed", "t.csv", "--out", "run", "--resume")
     keyed = credo.Keyed.load(tmp_path / "run/shard-000")
     assert len(keyed) == 3
+
+
+def test_a_bandit_decides_and_goes_on_in_processes_of_their_own(tmp_path: Path) -> None:
+    words = ("bandit", "decide", "shop.credo", "lines.jsonl", "--log", "log.jsonl")
+    lines = [{"id": f"d{number}", "context": {"age": float(number)}} for number in range(3)]
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    process(tmp_path, *words, "--arms", "red,blue,green")
+    rewards = [{"id": f"d{number}", "reward": 1.0} for number in range(3)]
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rewards))
+    answers = [json.loads(line) for line in process(tmp_path, *words).splitlines()]
+    assert [answer["status"] for answer in answers] == ["learned"] * 3
+    bandit = Bandit.load(tmp_path / "shop.credo")
+    assert (bandit.counts.decisions, bandit.counts.learned) == (3, 3)
+
+
+@pytest.mark.usefixtures("as_users")
+def test_a_bandit_of_a_service_decides_alike_after_a_restart(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as host:
+        spec = {"kind": "bandit", "arms": ["red", "blue"], "features": 4}
+        assert host.put("/v1/models/shop", json=spec).status_code == 202
+        ready(host)
+        first = host.post("/v1/models/shop/decide", json={"id": "d", "context": {"age": 3.0}}).json()
+    with hosting(tmp_path / "service") as host:
+        ready(host)
+        again = host.post("/v1/models/shop/decide", json={"id": "d", "context": {"age": 3.0}}).json()
+        assert again["pmf"] == first["pmf"]
+        said = host.post("/v1/models/shop/reward", json={"id": "d", "value": 1.0})
+        assert said.json()["status"] == "learned"
+    with hosting(tmp_path / "service") as host:
+        ready(host)
+        (shop,) = host.get("/v1/models").json()["models"]
+        assert shop["learned"] == 1
 
 
 @pytest.mark.usefixtures("as_users")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Command, labels, numbers, write
 
-from credo.cli import locking
 from credo.cli.checkpoints import Checkpoints
+from credo.core import locking
 from credo.core.errors import DataError
 from credo.sessions import Session
 from credo.streams import checkpoint

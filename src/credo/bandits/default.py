@@ -17,6 +17,7 @@ from credo.bandits.designs import ArmsDesign, DesignName
 from credo.bandits.policies import UCB, Policy
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
+from credo.core.records import named_function
 from credo.core.types import Array, Key, PyTree
 from credo.covariances.full import Form
 from credo.dynamics import RandomWalk
@@ -208,6 +209,7 @@ def _wide(inputs: int, scaled: bool, key: Key) -> _Members:
     return _Members([extended_kalman(Model(net, Normal(UNIT_NOISE)))], net.init(), [UNIT_VAR], UNIT_NOISE)
 
 
+@named_function
 def squared_error(predictive: Predictive, y: PyTree) -> Array:
     """The squared error of a forecast's mean, by which the members are weighed.
 

@@ -14,11 +14,11 @@ from credo.bandits import Bandit
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.bandits.named_bandits import SLOTS, start_bandit
-from credo.cli import locking
 from credo.cli.bandit_lines import answer_of, id_of, is_reward, parse_line
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
+from credo.core import locking
 from credo.core.errors import CredoError, DataError, require_integer, require_nonnegative
 
 __all__ = ["Decider", "decide_lines"]

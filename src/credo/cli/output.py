@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from credo.cli import locking
+from credo.core import locking
 from credo.core.errors import DataError
 from credo.core.files import move
 

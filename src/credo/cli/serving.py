@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from credo.cli import locking
 from credo.cli.compile_cache import keep_compiled_programs
+from credo.core import locking
 from credo.core.errors import CredoError, DataError
 from credo.core.extensions import extra
 

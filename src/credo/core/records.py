@@ -19,12 +19,26 @@ from jax.core import Tracer
 from credo.core.extensions import extensions
 from credo.core.types import ArrayLike
 
-__all__ = ["REGISTRY", "find_record", "record", "record_name", "replace", "static_field"]
+__all__ = [
+    "REGISTRY",
+    "find_function",
+    "find_record",
+    "function_name",
+    "named_function",
+    "record",
+    "record_name",
+    "replace",
+    "static_field",
+]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 REGISTRY: dict[str, type] = {}
 """Every record class by its name. The saved format refers to classes only by these names."""
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""The functions that files can name. A file names no other function, so that a forged one runs none."""
 
 _OWN = ("credo", "credo_papers")
 """The packages whose records have bare names, so that a file does not say in which of them a record lives."""
@@ -109,6 +123,45 @@ def find_record(name: str) -> type | None:
         for entry in extensions("credo.records").values():
             entry.load()
     return REGISTRY.get(name)
+
+
+def named_function(function: F) -> F:
+    """Let files name a function, so that a record which holds it is loaded with nothing passed along.
+
+    Every function that a default of the library puts into a record must be named.
+
+    Arguments:
+        function: a function at the top of a module that is imported before files are read.
+
+    Returns:
+        The same function.
+
+    Example:
+        >>> @named_function
+        ... def twice(x):
+        ...     return 2 * x
+        >>> find_function(function_name(twice)) is twice
+        True
+    """
+    name = function.__name__
+    known = _FUNCTIONS.get(name, function)
+    if known.__module__ != function.__module__:
+        raise TypeError(f"{function.__module__} must not name a function {name}: {known.__module__} does.")
+    _FUNCTIONS[name] = function
+    return function
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """The name of a function in files: bare for a named one, else with its module, for people to read."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if _FUNCTIONS.get(name) is function:
+        return str(name)
+    return f"{getattr(function, '__module__', '?')}.{name}"
+
+
+def find_function(name: str) -> Callable[..., Any] | None:
+    """The named function of a name that a file holds; None if there is none."""
+    return _FUNCTIONS.get(name)
 
 
 def _register(cls: type) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from credo.core import locking
 from credo.core.errors import DataError
 
 __all__ = ["Journal", "Mark"]
@@ -27,9 +28,10 @@ class Mark(TypedDict):
 
 
 class Journal:
-    """Appends lines to a file, which is begun if it is missing. A line that `append` wrote outlives the
-    process; once `sync` returned it is on the disk and outlives the machine. `what` names the file in
-    refusals, which are DataErrors.
+    """Appends lines to a file, which is begun if it is missing and locked until it is closed.
+
+    A line that `append` wrote outlives the process; once `sync` returned it is on the disk and outlives the
+    machine. `what` names the file in refusals, which are DataErrors.
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
@@ -39,6 +41,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # open until `close`
+            self._claim()
             if self._file.tell() and self._read(self._file.tell() - 1) != b"\n":
                 self._file.write(b"\n")  # a crash left it within a line
             _flush(self._file.fileno())
@@ -46,6 +49,20 @@ class Journal:
             self._durable = self._file.tell()
         except OSError as error:
             raise self._refusal(error) from None
+
+    def _claim(self) -> None:
+        """Keep every other writer away until `close`, or until this process ends.
+
+        The lines of two writers would alternate, and neither could be done again from such a file.
+        """
+        if locking.lock_open(self._file.fileno()):
+            return
+        self._file.close()
+        raise DataError(
+            f"another one writes the {self.what} {self.path} just now, in this process or in another: close "
+            f"it first, or give this one a {self.what} of its own.",
+            field=self.what,
+        )
 
     def _refusal(self, error: OSError) -> DataError:
         return DataError(

@@ -61,6 +61,11 @@ class BanditModel:
         time = _JournalTime()
         return cls(Bandit.load(path, clock=time), spec, time)
 
+    @property
+    def rows(self) -> int:
+        """How many rewards were learned."""
+        return self.bandit.counts.learned
+
     def prepare(self) -> None:
         """Compile all that a decision and a reward need, with a copy that is thrown away."""
         copy = self.bandit.fork(self.spec.seed + 1)

@@ -52,7 +52,8 @@ class Hosted:
         latest: the latest time of a row to learn in the journal, which the writer's thread keeps; None if
             there is none.
         saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
-        learned, forecasts, decided: how many lines it took since the start, by what was asked.
+        taken, forecasts, decided: how many lines it took since the start to learn (those of a bandit among
+            them), to forecast, and as a bandit.
         notes: what a user should know.
     """
 
@@ -69,7 +70,7 @@ class Hosted:
         self.rows = 0
         self.latest: float | None = None
         self.saved_seq, self.saved_at, self.unsaved = 0, 0.0, 0
-        self.learned = self.forecasts = self.decided = 0
+        self.taken = self.forecasts = self.decided = 0
         self.notes: list[str] = []
 
     @staticmethod
@@ -84,6 +85,11 @@ class Hosted:
         spec = self.spec
         inferred = isinstance(spec, TableSpec) and spec.columns is None and spec.base is None
         return self.spec.first if inferred else 0  # type: ignore[union-attr]
+
+    @property
+    def learned(self) -> int:
+        """How many rows or rewards its model has learned, also before the latest start."""
+        return 0 if self.model is None else self.model.rows
 
     @property
     def silent(self) -> bool:

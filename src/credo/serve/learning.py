@@ -179,7 +179,7 @@ class Learner(threading.Thread):
         hosted.applied, hosted.columns = events[-1].seq, model.columns
         hosted.unsaved += len(events)
         predicted = sum(event.kind == "predict" for event in events)
-        hosted.learned += len(events) - predicted
+        hosted.taken += len(events) - predicted
         if hosted.silent:
             return
         kept = []

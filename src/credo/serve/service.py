@@ -294,6 +294,7 @@ class Service:
                 "seq": hosted.applied,
                 "snapshot": hosted.saved_seq,
                 "forecasts": hosted.forecasts,
+                "taken": hosted.taken + hosted.forecasts,
                 "notes": hosted.notes,
             }
             if hosted.model is not None and hosted.stage == "ready":

@@ -93,6 +93,11 @@ class TableModel:
         """A model from a snapshot."""
         return cls(Session.load(path, chunk=CHUNK), spec)
 
+    @property
+    def rows(self) -> int:
+        """How many rows were learned."""
+        return self.session.rows_used
+
     def prepare(self) -> None:
         """Compile all that a row can need."""
         self.session.prepare(self._levels, timed=self.columns.timed)

@@ -41,7 +41,7 @@ class _Collector:
         ready = GaugeMetricFamily("credo_model_ready", "Whether a model answers.", labels=["model"])
         seq = GaugeMetricFamily("credo_model_line", "The last line that it took.", labels=["model"])
         for hosted in list(service.hosts.values()):
-            for kind, count in (("learn", hosted.learned - hosted.decided), ("bandit", hosted.decided)):
+            for kind, count in (("learn", hosted.taken - hosted.decided), ("bandit", hosted.decided)):
                 learned.add_metric([hosted.name, kind], count)
             learned.add_metric([hosted.name, "predict"], hosted.forecasts)
             ready.add_metric([hosted.name], hosted.stage == "ready")

@@ -18,7 +18,7 @@ import optax
 from credo.core.errors import CredoError, FormatError
 from credo.core.extensions import missing
 from credo.core.forms import require_sizes
-from credo.core.records import REGISTRY, find_record, record_name
+from credo.core.records import REGISTRY, find_function, find_record, function_name, record_name
 from credo.core.types import Array
 from credo.streams.annotations import misfit
 
@@ -33,7 +33,7 @@ Tensors: TypeAlias = dict[str, np.ndarray]
 Functions: TypeAlias = dict[str, Any]
 """A user's functions by their path, which are not stored; and the structures of trees of other libraries."""
 
-_LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.flows", "credo.particles")
+_LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.flows", "credo.particles", "credo.recipes")
 """Rooms whose records are known only after they are imported."""
 
 
@@ -75,8 +75,7 @@ def encode(value: object, path: str, tensors: Tensors, functions: Functions | No
     if callable(value):
         if functions is not None:
             functions[path] = value
-        name = getattr(value, "__qualname__", type(value).__qualname__)
-        return {"function": f"{getattr(value, '__module__', '?')}.{name}"}
+        return {"function": function_name(value)}
     raise CredoError(
         f"cannot save {path}: {type(value).__name__} is neither an array, a number, a container nor a record."
     )
@@ -129,11 +128,7 @@ class Decoder:
         if kind == "optax":
             return self._optax(body, code.get("items"), path)
         if kind == "function":
-            if path not in self.functions:
-                raise FormatError(
-                    f"{self.file} uses your function {body}: pass the learner, as load(path, learner)."
-                )
-            return self.functions[path]
+            return self._function(body, path)
         if kind != "record":
             self._refuse(path, f"an unknown {kind!r}")
         return self._record(body, code.get("fields"), path)
@@ -215,10 +210,21 @@ class Decoder:
             return jnp.asarray(stored.item())
         return array
 
+    def _function(self, name: str, path: str) -> Any:
+        """A function that the learner lends, or a named one of the library."""
+        if path in self.functions:
+            return self.functions[path]
+        _import_all()
+        named = find_function(name)
+        if named is None:
+            raise FormatError(
+                f"{self.file} uses your function {name}: pass the learner, as load(path, learner)."
+            )
+        return named
+
     def _record(self, name: str, fields: Json, path: str) -> object:
         if name not in REGISTRY:
-            for room in _LATER:
-                importlib.import_module(room)
+            _import_all()
         cls = find_record(name)
         if cls is None:
             raise FormatError(
@@ -247,6 +253,12 @@ class Decoder:
         except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             reason = str(error).rstrip(".")
             raise FormatError(f"{self.file} cannot be used: {_spell(path)} is no {name}: {reason}.") from None
+
+
+def _import_all() -> None:
+    """Import the rooms whose records and functions are known only then."""
+    for room in _LATER:
+        importlib.import_module(room)
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

@@ -172,6 +172,7 @@ def test_content_of_many_numbers_is_that_of_the_numbers() -> None:
 def test_a_repeated_request_is_known_after_a_crash_and_another_one_is_not(tmp_path: pathlib.Path) -> None:
     bandit = linear(log=tmp_path / "log.jsonl")
     decision = bandit.decide({"age": 3, "kind": "x"}, ["red", "blue"], id="mine")
+    bandit.close()
     for other in (linear(log=tmp_path / "log.jsonl", replay=True), _reloaded(bandit, tmp_path)):
         assert other.decide({"kind": "x", "age": 3.0}, ["blue", "red"], id="mine") == decision
         for context, arms in (({"kind": "y", "age": 3}, ["blue", "red"]), ({"kind": "x", "age": 3}, None)):
@@ -294,6 +295,7 @@ def test_a_disk_that_fails_is_believed_no_more(tmp_path: pathlib.Path, disk: Dis
     for act in (lambda: bandit.reward(id, 1.0), bandit.decide, lambda: bandit.forbid("a")):
         with pytest.raises(credo.DataError, match="an earlier flush failed"):
             act()
+    bandit.close()
     assert coins(log=log, replay=True).reward(id, 1.0) == "duplicate"  # the line was there after all
 
 

@@ -160,6 +160,7 @@ def test_a_log_with_features_of_arms_is_learned_by_them(tmp_path: pathlib.Path) 
     log = bandits.Log.read(tmp_path / "log.jsonl")
     log.write(tmp_path / "log.dsjson", format="dsjson")
     assert second.warm_start(log) == 6
+    second.close()
     twin, other = make(log=tmp_path / "second.jsonl", replay=True), make()
     same(second, twin)
     assert other.warm_start(bandits.Log.read(tmp_path / "log.dsjson")) == 6

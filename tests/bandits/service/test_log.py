@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -157,3 +160,43 @@ def test_forks_come_together_through_a_log(tmp_path: pathlib.Path) -> None:
         ours, theirs = (LINEAR.expect(one.belief, jnp.asarray(x)) for one in (first, alone))
         np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(ours.sd, theirs.sd, rtol=1e-10, atol=1e-10)
+
+
+SECOND_WRITER = """
+import sys
+import credo
+from credo import bandits
+agent = bandits.Agent(credo.BetaBernoulli(), 3, "arms")
+try:
+    bandits.Bandit(agent, ["a", "b", "c"], log=sys.argv[1])
+except credo.CredoError as error:
+    print(error)
+"""
+
+
+def test_a_second_writer_of_a_log_is_refused_in_this_process_and_in_another(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "log.jsonl"
+    first = coins(log=log)
+    id = first.decide().id
+    words = f"another one writes the log {log} just now, in this process or in another: close it first"
+    with pytest.raises(credo.DataError, match=re.escape(words)):
+        coins(log=log)
+    command = [sys.executable, "-c", SECOND_WRITER, str(log)]
+    other = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert words in other.stdout, other.stderr
+    assert first.reward(id, 1.0)
+    first.close()
+    again = coins(log=log, replay=True)
+    assert again.counts.learned == 1
+    again.close()
+
+
+def test_a_log_that_could_not_be_taken_up_is_free_again(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "log.jsonl"
+    first = coins(log=log)
+    first.decide()
+    first.close()
+    log.write_text(re.sub(r'"number": ?0', '"number": "x"', log.read_text()))
+    with pytest.raises(credo.DataError, match="lacks the numbers of its decisions"):
+        coins(log=log, replay=True)
+    coins(log=log).close()

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -24,11 +25,12 @@ from credo.bandits import service
 def _copies(bandit: bandits.Bandit, folder: pathlib.Path, **options: Any) -> list[bandits.Bandit]:
     """The bandit from its file, and from its log."""
     log = folder / "log.jsonl"
+    there = pathlib.Path(tempfile.mkdtemp(dir=folder))
     saved = bandit.save(folder / "b.credo")
     clock = options.get("clock")
     return [
-        bandits.Bandit.load(saved, log=shutil.copy(log, folder / "c"), clock=clock),
-        linear(log=shutil.copy(log, folder / "d"), replay=True, **options),
+        bandits.Bandit.load(saved, log=shutil.copy(log, there / "c"), clock=clock),
+        linear(log=shutil.copy(log, there / "d"), replay=True, **options),
     ]
 
 

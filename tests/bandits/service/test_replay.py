@@ -128,6 +128,7 @@ def test_ids_are_never_given_twice(tmp_path: pathlib.Path) -> None:
     ids = [first.decide().id for _ in range(5)]
     saved = first.save(tmp_path / "b.credo")
     ids += [first.decide().id for _ in range(3)]
+    first.close()
     other = coins(log=log)  # another bandit that goes on with the file
     ids += [other.decide().id for _ in range(3)]
     moved = tmp_path / "moved.jsonl"
@@ -136,7 +137,9 @@ def test_ids_are_never_given_twice(tmp_path: pathlib.Path) -> None:
         third = bandits.Bandit.load(saved, log=moved)
     assert third.counts.decisions == 5
     ids += [third.decide().id for _ in range(3)]
-    again = bandits.Bandit.load(third.save(saved), log=moved)
+    third.save(saved)
+    third.close()
+    again = bandits.Bandit.load(saved, log=moved)
     ids += [again.decide().id for _ in range(2)]
     assert len(set(ids)) == len(ids)
 

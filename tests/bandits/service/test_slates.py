@@ -32,6 +32,7 @@ def test_a_slate_is_decisions_among_the_arms_that_are_left_and_the_same_for_its_
     np.testing.assert_allclose(slate.propensity, np.prod([one.propensity for one in slate.decisions]))
     shop.add_arm("e") if len(shop.arms) < 4 else shop.forbid(slate.arms[0])
     assert shop.decide_slate(size=3, id="mine").arms == slate.arms
+    shop.close()
     again = bandit(log=tmp_path / "log.jsonl", replay=True)
     assert again.decide_slate(size=3, id="mine") == slate
 

@@ -47,7 +47,17 @@ def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *
     """
     if log is None and replay:
         raise CredoError("replay needs the log that is to be done again; log is missing.", field="replay")
-    engine, ledger = service.engine, None if log is None else Ledger(log)
+    ledger = None if log is None else Ledger(log)
+    try:
+        _go_on(service, ledger, start, replay=replay)
+    except BaseException:
+        if ledger is not None:
+            ledger.close()
+        raise
+
+
+def _go_on(service: Service, ledger: Ledger | None, start: Start, *, replay: bool) -> None:
+    engine = service.engine
     overdue: list[tuple[Entry, float]] = []
     known = False
     if ledger is not None and replay:
@@ -67,7 +77,7 @@ def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *
                 warnings.warn(
                     f"{ledger.path} is not the log that the bandit wrote when it was saved; what that one "
                     "has since then is not known here.",
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             ledger.begin(start.of, engine.epoch)
     engine.ledger = ledger

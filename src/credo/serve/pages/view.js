@@ -59,7 +59,7 @@ function tile(words, value) {
 function show(model) {
   const state = model.state || {}, now = performance.now() / 1000;
   at("stage").textContent = model.reason ? `${model.stage}: ${model.reason}` : model.stage;
-  const taken = model.learned + model.forecasts;
+  const taken = model.taken;
   if (last) pace.push([pace.length ? pace[pace.length - 1][0] + 1 : 0, (taken - last[1]) / Math.max(now - last[0], 0.1)]);
   last = [now, taken];
   if (pace.length > 300) pace.shift();

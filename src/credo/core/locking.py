@@ -1,4 +1,4 @@
-"""A lock on a folder, which the operating system opens when its owner ends, however it ends."""
+"""Locks on files, which the operating system opens when their owner ends, however it ends."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["hold", "let_go"]
+__all__ = ["hold", "let_go", "lock_open"]
 
 _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+
+
+_FAR = 2**40
+"""The byte that is locked on Windows."""
 
 
 def hold(path: Path) -> int | None:
@@ -19,12 +23,9 @@ def hold(path: Path) -> int | None:
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            _lock(file)
-        except OSError as error:
-            if error.errno in _HELD:
-                os.close(file)
-                return None
+        if not lock_open(file):
+            os.close(file)
+            return None
         try:
             if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
@@ -33,11 +34,29 @@ def hold(path: Path) -> int | None:
         os.close(file)  # the owner has removed the file just before it let go: try the new one
 
 
+def lock_open(file: int) -> bool:
+    """Lock an open file until it is closed; False if it is locked already, also by this process.
+
+    If a file system knows no locks, none is taken, and nobody is kept out.
+    """
+    try:
+        _lock(file)
+    except OSError as error:
+        return error.errno not in _HELD
+    return True
+
+
 def _lock(file: int) -> None:
     if sys.platform == "win32":
         import msvcrt
 
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        # There others cannot read what is locked, so the lock lies on a byte that no file reaches.
+        place = os.lseek(file, 0, os.SEEK_CUR)
+        os.lseek(file, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(file, place, os.SEEK_SET)
     else:
         import fcntl
 
