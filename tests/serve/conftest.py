@@ -41,7 +41,8 @@ def ready(host: Host, seconds: float = 120.0) -> None:
 def hosting(folder: Path, tokens: Tokens | None = None, options: ServiceOptions | None = None) -> Host:
     """A client of a new service of a folder; to be entered."""
     service = Service(folder, options)
-    client = TestClient(build_app(service, tokens))
+    client = TestClient(build_app(service, tokens), base_url="http://127.0.0.1")
+    client.headers["Content-Type"] = "application/json"  # of bodies that are written as bytes
     client.service = service  # type: ignore[attr-defined]
     return client
 

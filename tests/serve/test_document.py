@@ -27,7 +27,7 @@ KEPT = ("p", "q", "d")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """A service whose streams of events end at once, with a table and a bandit; no more models are built."""
     service = Service(tmp_path_factory.mktemp("service"))
-    with TestClient(build_app(service, stopping=lambda: True)) as client:
+    with TestClient(build_app(service, stopping=lambda: True), base_url="http://127.0.0.1") as client:
         client.put("/v1/models/linear", json=LINEAR)
         client.put("/v1/models/shop", json=BANDIT)
         ready(client)

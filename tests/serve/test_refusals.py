@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 from credo.core.errors import CredoError, DataError
 from credo.serve import app, doors, requests, writing
 from credo.serve.tokens import Tokens, require_loopback
+from credo.serve.verifying import verify
 
 LEARN = "/v1/models/linear/learn"
 
@@ -232,3 +236,34 @@ def test_weights_that_cannot_be_are_refused(host: Host, digest: Callable[[], str
         refused = host.post(LEARN, json={**row(900), "weight": weight})
         assert refused.status_code == 422 and refused.json()["detail"].startswith("weight must be")
     assert digest() == before
+
+
+def test_a_damaged_line_of_the_journal_is_said_by_its_number(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        assert client.put("/v1/models/linear", json=LINEAR).status_code == 202
+        ready(client)
+        for number in range(5):
+            client.post(LEARN, json=row(number))
+    for snapshot in (tmp_path / "service/snapshots").glob("*.credo"):
+        snapshot.unlink()
+    journal = tmp_path / "service/journal.db"
+    for seq, damaged in ((3, b'{"x":{"a":1.0'), (2, b'{"x":{"c":"\xff"},"y":1.0}')):
+        with sqlite3.connect(journal) as db:
+            db.execute("UPDATE events SET content = ? WHERE seq = ?", (damaged, seq))
+        with pytest.raises(DataError, match=rf"line {seq} of the journal is damaged"):
+            verify(tmp_path / "service")
+    with hosting(tmp_path / "service") as client:
+        for _ in range(2000):
+            (model,) = client.get("/v1/models").json()["models"]
+            if model["stage"] == "failed":
+                break
+            time.sleep(0.01)
+        assert "line 2 of the journal is damaged" in model["reason"]
+
+
+def test_a_batch_longer_than_what_may_wait_is_taken(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "WAITING", 4)
+    monkeypatch.setattr(host.service.writer, "waiting", 1)
+    lines = "\n".join(json.dumps(row(number, 7)) for number in range(10))
+    answer = host.post(f"{LEARN}:batch", content=lines)
+    assert answer.status_code == 200 and answer.text.count('"learned":true') == 10

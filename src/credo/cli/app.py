@@ -210,10 +210,12 @@ def serve(
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(converter=whole_number)] = 8000,
     tokens: Path | None = None,
+    host_name: list[str] | None = None,
     snapshot_rows: Annotated[int, Parameter(converter=whole_number)] = 10_000,
     snapshot_seconds: float = 60.0,
     remember: float | None = None,
     keep: float | None = None,
+    strict: Annotated[bool, Parameter(negative="")] = False,
     verify: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Serve models over HTTP: they learn, answer and wait for labels, and lose nothing acknowledged.
@@ -230,7 +232,10 @@ def serve(
     port
         The port; 0 chooses a free one.
     tokens
-        A file whose lines have the SHA-256 of a token, a blank, and some of read,learn,admin.
+        A file whose lines have the SHA-256 of a token, a blank, and some of read,keep,learn,admin.
+    host_name
+        A name under which the service is reached besides 127.0.0.1 and localhost, such as that of a proxy;
+        may be repeated. Without --tokens, requests under other names are refused.
     snapshot_rows
         Save a model after so many lines.
     snapshot_seconds
@@ -239,13 +244,26 @@ def serve(
         Remember ids for this many days; by default as long as their rows are in the journal.
     keep
         Keep this many days of rows in the journal, and move older ones to files of Parquet; by default all.
+    strict
+        Refuse rows that lack a column with which their model began, or bring another one.
     verify
         Serve nothing; replay the journal of every model and compare it with its newest snapshot.
     """
     from credo.cli.serving import serve_folder
 
     days = remember, keep
-    return serve_folder(folder, host, port, tokens, snapshot_rows, snapshot_seconds, days, verify)
+    return serve_folder(
+        folder,
+        host,
+        port,
+        tokens,
+        names=host_name or [],
+        rows=snapshot_rows,
+        seconds=snapshot_seconds,
+        days=days,
+        strict=strict,
+        verify=verify,
+    )
 
 
 @app.command(sort_key=4, help_epilogue=examples.of("datasets"))

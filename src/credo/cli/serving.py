@@ -26,9 +26,12 @@ def serve_folder(
     host: str,
     port: int,
     tokens: Path | None,
+    *,
+    names: list[str],
     rows: int,
     seconds: float,
     days: tuple[float | None, float | None],
+    strict: bool,
     verify: bool,
 ) -> int:
     """Serve a folder until it is asked to stop, or verify it; the exit status. `days` are those for which ids
@@ -51,8 +54,8 @@ def serve_folder(
             from credo.serve.service import ServiceOptions
         except ImportError as error:
             raise CredoError(f"credo serve needs {error.name}: {extra('serve')}.") from None
-        options = ServiceOptions(rows, seconds, *days)
-        return serve(folder, host, port, tokens, options, lambda line: print(line, flush=True))
+        options = ServiceOptions(rows, seconds, *days, strict=strict)
+        return serve(folder, host, port, tokens, options, _say, names)
     finally:
         locking.let_go(lock)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from litestar import Litestar, MediaType, Request, Response, delete, get, post, put
+from litestar import Litestar, Request, Response, delete, get, post, put
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
@@ -19,7 +19,8 @@ from litestar.response import ServerSentEvent
 
 import credo
 from credo.serve.document import completed
-from credo.serve.doors import BODY, SECONDS, Doors, failed
+from credo.serve.doors import BODY, FRAMEWORK, SECONDS, Doors, failed
+from credo.serve.gate import JSON_BODIES, LINE_BODIES, SAVED, Gate, require_kind
 from credo.serve.problems import Problem, Reply, encode
 from credo.serve.requests import read_lines, read_object
 from credo.serve.service import Service
@@ -31,9 +32,6 @@ __all__ = ["BATCH_BODY", "build_app"]
 BATCH_BODY = 1 << 24
 """The longest body of a batch, in bytes."""
 
-SAVED = "application/octet-stream"
-"""What a saved session is sent as."""
-
 PAGES = Path(__file__).parent / "pages"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 TYPES |= {".svg": "image/svg+xml"}
@@ -43,6 +41,7 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+PLAIN = "text/plain; charset=utf-8"
 MODEL = "/v1/models/{name:str}"
 
 Asked: TypeAlias = Request[Any, Any, State]
@@ -70,7 +69,9 @@ def _send(reply: Reply) -> Response[bytes]:
     return Response(reply.body, status_code=reply.status, media_type=reply.kind, headers=headers)
 
 
-async def _body(request: Asked) -> bytes:
+async def _body(request: Asked, kinds: tuple[str, ...]) -> bytes:
+    """The body, which must be of one of some kinds."""
+    require_kind(request.scope["headers"], kinds)
     try:
         async with asyncio.timeout(SECONDS):
             return await request.body()
@@ -87,10 +88,11 @@ async def _within(answer: Awaitable[Reply]) -> Response[bytes]:
         raise Problem(504, sentence) from None
 
 
-@get("/livez", media_type=MediaType.TEXT)
-async def live() -> str:
-    """Whether the process answers."""
-    return "ok"
+@get("/livez")
+async def live(request: Asked) -> Response[bytes]:
+    """Whether the process answers, and none of its threads has ended."""
+    failure = _service(request).failure
+    return _send(Reply(503, failure.encode(), PLAIN) if failure else Reply(200, b"ok", PLAIN))
 
 
 @get("/readyz")
@@ -115,9 +117,10 @@ async def listing(request: Asked) -> Response[bytes]:
 @put(MODEL, guards=ADMIN, request_max_body_size=BATCH_BODY)
 async def add(name: FromPath[str], request: Asked) -> Response[bytes]:
     """Add a model, by its specification or from a saved session."""
+    body = await _body(request, (*JSON_BODIES, SAVED))
     if request.headers.get("content-type") == SAVED:
-        return await _within(_service(request).put_saved(name, await _body(request)))
-    return await _within(_service(request).put(name, read_object(await _body(request))))
+        return await _within(_service(request).put_saved(name, body))
+    return await _within(_service(request).put(name, read_object(body)))
 
 
 @get(MODEL, guards=READ)
@@ -135,7 +138,7 @@ async def remove(name: FromPath[str], request: Asked) -> Response[bytes]:
 @put(f"{MODEL}/challenger", guards=ADMIN)
 async def challenge(name: FromPath[str], request: Asked) -> Response[bytes]:
     """Let another model learn every row beside it."""
-    return await _within(_service(request).challenge(name, read_object(await _body(request))))
+    return await _within(_service(request).challenge(name, read_object(await _body(request, JSON_BODIES))))
 
 
 @delete(f"{MODEL}/challenger", guards=ADMIN, status_code=200)
@@ -175,7 +178,9 @@ def _many(kind: str, guards: list[Guard], words: str) -> Any:
     """The handler of a batch, whose lines are read in a thread, so that others need not wait."""
 
     async def handle(name: FromPath[str], request: Asked) -> Response[bytes]:
-        rows = await asyncio.to_thread(read_lines, await _body(request))
+        rows = await asyncio.to_thread(read_lines, await _body(request, LINE_BODIES))
+        if kind == "predict" and any(row.get("id") is not None for row in rows):
+            request.app.state["tokens"].require(request.headers.get("authorization"), "keep")
         return await _within(_service(request).submit(name, kind, rows, True))
 
     handle.__doc__, handle.__name__ = words, f"{kind}_batch"
@@ -220,6 +225,8 @@ HANDLERS = [
     *(challenge, withdraw, promote),
     _many("learn", LEARN, "Learn rows, one JSON object a line, in order."),
     _many("predict", READ, "Forecast rows, one JSON object a line, in order."),
+    _page("/", "index.html"),
+    _page("/pages/index.js", "index.js"),
     _page("/models/{name:str}", "view.html"),
     _page("/pages/view.js", "view.js"),
     _page("/pages/view.css", "view.css"),
@@ -228,7 +235,10 @@ HANDLERS = [
 
 
 def build_app(
-    service: Service, tokens: Tokens | None = None, stopping: Callable[[], bool] = lambda: False
+    service: Service,
+    tokens: Tokens | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    names: Sequence[str] = (),
 ) -> Doors:
     """The application.
 
@@ -236,6 +246,7 @@ def build_app(
         service: the models; it is started and stopped with the application.
         tokens: who may do what; by default anybody may do all.
         stopping: whether the server ends, so that streams of events must.
+        names: the names under which it is reached, besides loopback addresses.
     """
 
     async def start() -> None:
@@ -248,7 +259,7 @@ def build_app(
     config = OpenAPIConfig(
         title="credo serve",
         version=credo.__version__,
-        path="/framework",
+        path=FRAMEWORK,
         render_plugins=[JsonRenderPlugin()],
     )
     app = Litestar(
@@ -261,4 +272,4 @@ def build_app(
         openapi_config=config,
         logging_config=None,
     )
-    return Doors(app, service, known)
+    return Doors(app, service, known, Gate(names, closed=known.scopes is None))

@@ -11,7 +11,6 @@ import os
 import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from credo.serve.contents import Content
 from credo.serve.hosting import Hosted, Model, begin, restore
 from credo.serve.journal_store import Store
 from credo.serve.learning import Built
+from credo.serve.threads import Worker
 
 __all__ = ["JOURNAL", "SNAPSHOTS", "Builder", "set_up_jax"]
 
@@ -31,7 +31,7 @@ JOURNAL, SNAPSHOTS = "journal.db", "snapshots"
 """The journal in the folder of a service, and the folder of its snapshots."""
 
 
-class Builder(threading.Thread):
+class Builder(Worker):
     """Builds models one after the other.
 
     Arguments:
@@ -40,7 +40,7 @@ class Builder(threading.Thread):
     """
 
     def __init__(self, folder: Path, done: Callable[[Built], None]) -> None:
-        super().__init__(name="credo-builder", daemon=True)
+        super().__init__("credo-builder")
         self.folder, self._done = folder, done
         self._queue: queue.SimpleQueue[tuple[Hosted, bool] | None] = queue.SimpleQueue()
         self._known: set[bytes] = set()
@@ -53,7 +53,7 @@ class Builder(threading.Thread):
         """End after the model at hand."""
         self._queue.put(None)
 
-    def run(self) -> None:
+    def work(self) -> None:
         """Build until the end."""
         store = Store(self.folder / JOURNAL)
         while (item := self._queue.get()) is not None:

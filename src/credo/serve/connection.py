@@ -17,6 +17,10 @@ AGAIN = (429, 502, 503, 504)
 """The statuses after which a request is sent again."""
 
 
+JSON = {"Content-Type": "application/json"}
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
 class ServiceError(CredoError):
     """A request that the service refused, or did not answer.
 
@@ -97,12 +101,12 @@ class Connection:
         raise ServiceError(sentence, status, field=field)
 
     def _call(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        body = self._send(method, path, None if content is None else _body(content))
+        body = self._send(method, path) if content is None else self._send(method, path, _body(content), JSON)
         answer: dict[str, Any] = json.loads(body) if body else {}
         return answer
 
     def _lines(self, path: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        body = self._send("POST", path, b"\n".join(map(_body, rows)))
+        body = self._send("POST", path, b"\n".join(map(_body, rows)), LINES)
         return [json.loads(line) for line in body.splitlines() if line]
 
 

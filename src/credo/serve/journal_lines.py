@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from credo.core.errors import DataError
 from credo.serve.archive_files import Line
 from credo.serve.contents import KINDS, Content, Predict, Reward
 
@@ -71,9 +72,18 @@ def kind_of(kind: str, content: Content) -> str:
 
 
 def event_of(line: Line, *, old: bool = False) -> Event:
-    """A line as models take it; an `old` one has left the journal, with its answer."""
+    """A line as models take it; an `old` one has left the journal, with its answer.
+
+    Raises:
+        DataError: the line is damaged.
+    """
     kind = "reward" if line.kind.startswith(_PART) else line.kind
-    row: Predict | None = None if line.row is None else decode_line("predict", line.row)
-    content: Content = decode_line(kind, line.content)
+    try:
+        row: Predict | None = None if line.row is None else decode_line("predict", line.row)
+        content: Content = decode_line(kind, line.content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError) as error:
+        raise DataError(
+            f"line {line.seq} of the journal is damaged ({error}); what it said may be in a backup."
+        ) from None
     kept = line.answer if old else None
     return Event(line.seq, line.id, kind, line.time, content, row, line.given or 0, kept)

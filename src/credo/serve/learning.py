@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from credo.serve.journal_lines import Event
 from credo.serve.journal_store import Store
 from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
 from credo.serve.table_model import Answer, TableModel
+from credo.serve.threads import Worker
 
 __all__ = ["Ask", "Built", "Call", "Learner", "Lines"]
 
@@ -54,7 +54,7 @@ class Call(NamedTuple):
     function: Callable[[], None]
 
 
-class Learner(threading.Thread):
+class Learner(Worker):
     """Applies lines to models, answers, and asks for snapshots.
 
     Arguments:
@@ -74,7 +74,7 @@ class Learner(threading.Thread):
         build: Callable[[Hosted], None],
         after: Callable[[set[Hosted]], None],
     ) -> None:
-        super().__init__(name="credo-learner", daemon=True)
+        super().__init__("credo-learner")
         self.store, self._keep, self._build, self._after = store, keep, build, after
         self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
         self.submit, self.end = self._inbox.put, self._inbox.end
@@ -104,7 +104,7 @@ class Learner(threading.Thread):
             self._inbox.give_back()
         return True
 
-    def run(self) -> None:
+    def work(self) -> None:
         """Work until the end."""
         while (items := self._inbox.take(1.0)) is not None:
             if items:

@@ -11,10 +11,24 @@ import msgspec
 
 from credo.core.errors import CredoError
 
-__all__ = ["JSON", "LINES", "PROBLEM", "Problem", "Reply", "Ticket", "answer_all", "encode", "problem_reply"]
+__all__ = [
+    "FAILED",
+    "JSON",
+    "LINES",
+    "PROBLEM",
+    "Problem",
+    "Reply",
+    "Ticket",
+    "answer_all",
+    "encode",
+    "problem_reply",
+]
 
 JSON, LINES, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
 """The kinds of bodies: JSON, lines of JSON, and a refusal (RFC 9457)."""
+
+FAILED = "the service failed; this is a bug in credo, please report it."
+"""What is said of a failure that nobody thought of."""
 
 encode = msgspec.json.Encoder().encode
 

@@ -28,7 +28,7 @@ from credo.serve.contents import (
     Predict,
     Reward,
 )
-from credo.serve.problems import Problem
+from credo.serve.problems import Problem, encode
 from credo.tables.cells import label_text
 from credo.tables.schema import Kind, Schema
 from credo.tables.times import to_times
@@ -37,6 +37,10 @@ __all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_
 
 BATCH = 10_000
 """The most rows of a batch."""
+
+NEW, WIDE = 100, 10_000
+"""How many new columns one row may bring, and how many columns a row may have at all. Each new column makes a
+model grow, which takes time; a thousand misspelt ones are a mistake, and not a thousand inputs."""
 
 NESTED = 8
 """How deep objects of a context may be nested."""
@@ -54,14 +58,22 @@ class Columns(NamedTuple):
     classes: frozenset[str] | None = None
     counts: bool = False
     timed: bool = False
+    first: frozenset[str] = frozenset()
 
     @staticmethod
     def of(schema: Schema, timed: bool) -> Columns:
-        """What a schema asks for."""
+        """What a schema asks for; `first` are the columns that it began with."""
         goal = schema.target
         kinds: dict[str, Kind] = {column.name: column.kind for column in (*schema.columns, *schema.late)}
         fixed = frozenset(goal.classes) if goal.kind.classed and not goal.first else None
-        return Columns(goal.name, kinds, goal.kind.classed, goal.whole, fixed, goal.kind.whole, timed)
+        first = frozenset(column.name for column in schema.columns)
+        return Columns(goal.name, kinds, goal.kind.classed, goal.whole, fixed, goal.kind.whole, timed, first)
+
+    def unlike(self, x: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """The names of a row that are no columns yet, and the first columns that it lacks."""
+        if not self.kinds or x.keys() == self.kinds.keys():
+            return [], []
+        return sorted(x.keys() - self.kinds.keys()), sorted(self.first - x.keys())
 
 
 _decode = msgspec.json.Decoder().decode
@@ -74,6 +86,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         try:
             content = json.loads(body)  # which takes NaN and 1e400: they are refused with their field
+            encode(content)  # and halves of characters, which no answer and no journal could hold
         except (ValueError, RecursionError):
             raise Problem(400, f"the body must be JSON: {str(error).rstrip('.')}.") from None
     if not isinstance(content, dict):
@@ -98,9 +111,16 @@ def read_lines(body: bytes) -> list[dict[str, Any]]:
 
 
 def read_request(
-    kind: str, content: dict[str, Any], columns: Columns | None, *, need_id: bool = True
+    kind: str,
+    content: dict[str, Any],
+    columns: Columns | None,
+    *,
+    need_id: bool = True,
+    strict: bool = False,
 ) -> tuple[str | None, Content]:
-    """The id and what is to be written down; `columns` are those of a table."""
+    """The id and what is to be written down; `columns` are those of a table, which a row must have, and no
+    others, if it is `strict`.
+    """
     fields = _FIELDS[kind]
     for name in content:
         if name != "id" and name not in fields:
@@ -120,8 +140,8 @@ def read_request(
     assert columns is not None
     if kind == "predict":
         when = _time(content.get("time"), columns, id is not None)
-        return id, Predict(_row(_present(content, "x"), columns), when)
-    x = _row(_present(content, "x"), columns) if kind == "learn" else {}
+        return id, Predict(_row(_present(content, "x"), columns, strict), when)
+    x = _row(_present(content, "x"), columns, strict) if kind == "learn" else {}
     y, weight = _target(_present(content, "y"), columns), _weight(content.get("weight"))
     if kind == "label":
         return id, Label(y, weight)
@@ -212,18 +232,37 @@ def _cell(field: str, value: Any, kind: Kind | None) -> Cell:
     return value
 
 
-def _row(x: Any, columns: Columns) -> dict[str, Cell]:
+def _row(x: Any, columns: Columns, strict: bool) -> dict[str, Cell]:
     if not isinstance(x, dict):
         raise Problem(422, f"x must be an object with a cell for each column; got {x!r:.60}.", field="x")
     if columns.target in x:
         raise Problem(422, f"x must not hold the target, {columns.target!r}.", field="x")
     kinds = columns.kinds
+    if x.keys() != kinds.keys():
+        _require_columns(x, columns, strict)
     return {
         name: value
         if type(value) is float and math.isfinite(value)  # as most cells are
         else _cell(f"x.{name}", value, kinds.get(name))
         for name, value in x.items()
     }
+
+
+def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool) -> None:
+    """Refuse a row of too many columns, or of too many new ones; a strict model takes no new one at all."""
+    unknown, missing = columns.unlike(x)
+    if len(x) > WIDE:
+        raise Problem(422, f"x must have at most {WIDE:,} columns; got {len(x):,}.", field="x")
+    if len(unknown) > NEW:
+        raise Problem(422, f"x must bring at most {NEW} new columns; got {len(unknown):,}.", field="x")
+    if strict and unknown:
+        hint = suggest(unknown[0], list(columns.kinds))
+        known = ", ".join(list(columns.kinds)[:20])
+        raise Problem(
+            422, f"x.{unknown[0]:.60} is no column; they are {known}. {hint}".strip(), field=f"x.{unknown[0]}"
+        )
+    if strict and missing:
+        raise Problem(422, f"x.{missing[0]} is missing; null says that it is not known.", field="x")
 
 
 def _target(y: Any, columns: Columns) -> Cell:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from credo.core.errors import CredoError, DataError, require_integer, require_po
 from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
 from credo.serve.callers import Callers
-from credo.serve.contents import Content, Predict
+from credo.serve.contents import Content, Learn, Predict
 from credo.serve.hosting import Hosted
 from credo.serve.journal_store import Store
 from credo.serve.learning import Ask, Built, Call, Learner, Lines
-from credo.serve.problems import Problem, Reply, Ticket, answer_all, encode
-from credo.serve.requests import read_request
+from credo.serve.problems import LINES, Problem, Reply, Ticket, answer_all, encode
+from credo.serve.requests import Columns, read_request
 from credo.serve.snapshots import Snapshots
 from credo.serve.specs import TableSpec, read_spec, require_name
 from credo.serve.table_model import base_path, target_of
@@ -29,6 +30,9 @@ from credo.serve.writing import Writer
 __all__ = ["Service", "ServiceOptions"]
 
 _BANDIT_KINDS = ("decide", "reward", "observe")
+
+NAMED = 20
+"""How many unknown or missing columns an answer names at most."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class ServiceOptions:
         remember: for how many days ids are known; None for as long as their lines are in the journal.
         keep: how many days of lines stay in the journal, at least as many as ids are remembered; older ones
             move to files of Parquet. None keeps all.
+        strict: whether rows must have the columns that a model began with, and no others.
 
     Raises:
         CredoError: a number is not above 0, or ids are to be remembered for longer than lines are kept.
@@ -54,6 +59,7 @@ class ServiceOptions:
     snapshot_seconds: float = 60.0
     remember: float | None = None
     keep: float | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         for name, days in (("remember", self.remember), ("keep", self.keep)):
@@ -79,6 +85,8 @@ class Service:
         options: how models are saved.
 
     Attributes:
+        failure: why it answers no more, if a thread ended.
+        on_failure: what is called then, in any thread.
         callers: who asks. Where one caller is alone, so that there is nothing to group, the event loop itself
             writes, learns and answers, since to wake other threads costs more than a small model.
 
@@ -104,6 +112,10 @@ class Service:
         self.refused = 0
         self.callers = Callers()
         self._threads = (self.writer, self.learner, self.snapshots, self.builder)
+        for thread in self._threads:
+            thread.failed = self.fail
+        self.failure = ""
+        self.on_failure: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Start the threads, and bring back the models of the journal."""
@@ -125,7 +137,12 @@ class Service:
             thread.start()
 
     def stop(self) -> None:
-        """Let what came be learned, save all models, and end; no more requests may come."""
+        """Let what came be learned, save all models, and end; no more requests may come.
+
+        After a failure nothing is saved: threads that wait for one that has ended would wait for ever.
+        """
+        if self.failure:
+            return
         self.builder.end()
         self.builder.join()
         self._call(self._save_all)
@@ -137,6 +154,27 @@ class Service:
         self.writer.join()
         self.learner.store.close()
         self.store.close()
+
+    def fail(self, name: str, error: BaseException) -> None:
+        """Answer nothing from now on: a thread has ended, so that nobody knows what the models hold.
+
+        What was acknowledged is in the journal, and comes back when the service starts again.
+        """
+        traceback.print_exception(error)
+        self.failure = self.failure or f"{name} ended ({type(error).__name__}: {error})"
+        self.on_failure()
+
+    def _write_at_once(self, task: Append) -> bool:
+        """Write in this thread, if it may; a failure there is one of the writer's thread."""
+        try:
+            return self.writer.at_once(task)
+        except Exception as error:
+            self.fail(self.writer.name, error)
+            raise
+
+    def _require_sound(self) -> None:
+        if self.failure:
+            raise Problem(503, "the service has failed, and ends; ask again with the same id.")
 
     def _save_all(self) -> None:
         for hosted in self.every():
@@ -173,8 +211,16 @@ class Service:
         if self._outbox:
             items, self._outbox = self._outbox, []
             one = items[0] if len(items) == 1 and self.callers.alone else None
-            if not (isinstance(one, Lines) and self.learner.at_once(one)):
+            if not (isinstance(one, Lines) and self._learn_at_once(one)):
                 self.learner.submit(items)
+
+    def _learn_at_once(self, item: Lines | Ask) -> bool:
+        """Work in this thread, if it may; a failure there is one of the learner's thread."""
+        try:
+            return self.learner.at_once(item)
+        except Exception as error:
+            self.fail(self.learner.name, error)
+            raise
 
     def _after(self, changed: set[Hosted]) -> None:
         """Save models if it is time to, in the learner's thread."""
@@ -190,6 +236,7 @@ class Service:
 
     def host(self, name: str) -> Hosted:
         """A model by its name."""
+        self._require_sound()
         hosted = self.hosts.get(name)
         if hosted is None:
             require_name(name)
@@ -199,11 +246,14 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether every model that has its rows answers, or has failed for good."""
+        if self.failure:
+            return False
         waits = (one for one in self.every() if one.stage not in ("ready", "failed"))
         return all(one.stage == "waiting" and one.rows < one.needs for one in waits)
 
     async def put(self, name: str, content: dict[str, Any]) -> Reply:
         """Take in a model: 202 for a new one, 200 for the same again, 409 for another under the name."""
+        self._require_sound()
         spec = read_spec(content)
         ticket = Ticket()
         self.writer.submit(AddModel(self, require_name(name), spec, ticket))
@@ -315,11 +365,11 @@ class Service:
         if hosted.bandit != (kind in _BANDIT_KINDS):
             what = "a bandit" if hosted.bandit else "a table"
             raise Problem(404, f"model {name!r} is {what}, which has no {kind}.", field="name")
-        need_id = kind != "predict"
+        need_id, strict = kind != "predict", self.options.strict
         rows: list[tuple[str | None, Content]] = []
         for number, content in enumerate(contents, 1):
             try:
-                rows.append(read_request(kind, content, hosted.columns, need_id=need_id))
+                rows.append(read_request(kind, content, hosted.columns, need_id=need_id, strict=strict))
             except Problem as problem:
                 if many:
                     sentence = f"line {number}: {problem}"
@@ -333,13 +383,37 @@ class Service:
             for one in asked:
                 hosted.require_forward(one, hosted.latest)
             ask = Ask(hosted, asked, ticket, many)
-            if not (self.callers.alone and self.learner.at_once(ask)):
+            if not (self.callers.alone and self._learn_at_once(ask)):
                 self.learner.submit([ask])
         elif any(id is None for id, _ in rows):
             raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")
         else:
             named = [(id, row) for id, row in rows if id is not None]
             task = Append(self, hosted, kind, named, ticket, many)
-            if many or not (self.callers.alone and self.writer.at_once(task)):
+            if many or not (self.callers.alone and self._write_at_once(task)):
                 self.writer.submit(task)
-        return await ticket.future
+        notes = [_note(row, hosted.columns) for _, row in rows]
+        reply = await ticket.future
+        return _with_notes(reply, notes) if any(notes) else reply
+
+
+def _note(row: Content, columns: Columns | None) -> dict[str, list[str]]:
+    """The names in a row that are no columns, and the columns that it lacks: a misspelt name is both."""
+    if columns is None or not isinstance(row, Learn | Predict):
+        return {}
+    unknown, missing = columns.unlike(row.x)
+    found = {"unknown": unknown[:NAMED], "missing": missing[:NAMED]}
+    return {name: names for name, names in found.items() if names}
+
+
+def _with_notes(reply: Reply, notes: Sequence[dict[str, list[str]]]) -> Reply:
+    """The answers of rows, each with its note."""
+    if reply.status != 200:
+        return reply
+    end = b"\n" if reply.kind == LINES else b""
+    answers = reply.body.splitlines() if end else [reply.body]
+    noted = [
+        answer[:-1] + b"," + encode(note)[1:] if note else answer
+        for answer, note in zip(answers, notes, strict=True)
+    ]
+    return reply._replace(body=b"\n".join(noted) + end)

@@ -16,6 +16,7 @@ from credo.serve.hosting import Hosted
 from credo.serve.journal_lines import SnapshotRow
 from credo.serve.journal_store import DAY, Store
 from credo.serve.moving import move_old_lines
+from credo.serve.threads import Worker
 from credo.serve.writing import Writer
 
 __all__ = ["KEPT", "Snapshots"]
@@ -60,7 +61,7 @@ class _Note:
         self.done.set()
 
 
-class Snapshots(threading.Thread):
+class Snapshots(Worker):
     """Writes models into files.
 
     Arguments:
@@ -70,7 +71,7 @@ class Snapshots(threading.Thread):
     """
 
     def __init__(self, folder: Path, writer: Writer, keep: float | None = None) -> None:
-        super().__init__(name="credo-snapshots", daemon=True)
+        super().__init__("credo-snapshots")
         self.folder, self._writer, self._keep = folder, writer, keep
         self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
         self.failure = ""
@@ -90,7 +91,7 @@ class Snapshots(threading.Thread):
         """Write what waits, and end."""
         self._queue.put(None)
 
-    def run(self) -> None:
+    def work(self) -> None:
         """Write until the end."""
         while (frozen := self._queue.get()) is not None:
             try:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 
 from credo.core.errors import CredoError, DataError
+from credo.serve.gate import is_loopback
 from credo.serve.problems import Problem
 
 __all__ = ["SCOPES", "Tokens", "require_loopback"]
 
-SCOPES = ("read", "learn", "admin")
-"""What a token may allow: to forecast and to look; to learn and to decide; to add and to remove models."""
+SCOPES = ("read", "keep", "learn", "admin")
+"""What a token may allow: to look and to forecast; to let a forecast be kept by its id; to learn and to
+decide, and to let forecasts be kept; to add and to remove models."""
 
 
 class Tokens:
@@ -60,7 +61,8 @@ class Tokens:
         if kind.lower() != "bearer" or allowed is None:
             what = "is missing" if not header else "is not one of those that are known"
             raise Problem(401, f"Authorization must be Bearer and a token; it {what}.", field="Authorization")
-        if scope not in allowed:
+        kept = scope == "keep" and "learn" in allowed
+        if scope not in allowed and not kept:
             raise Problem(
                 403, f"the token must have the scope {scope}, which it lacks.", field="Authorization"
             )
@@ -68,11 +70,7 @@ class Tokens:
 
 def require_loopback(host: str) -> None:
     """Refuse an address that others can reach, since there are no tokens."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if not is_loopback(host):
         raise CredoError(
             f"host must be 127.0.0.1, ::1 or localhost if there are no tokens; got {host!r}. Give a file "
             "with `tokens`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,8 +42,12 @@ def verify(folder: Path) -> list[Verdict]:
         raise DataError(f"{folder} holds no journal of a service.")
     set_up_jax()
     store = Store(folder / JOURNAL)
-    verdicts = [one for row in store.models() if (one := _verdict(folder, store, row)) is not None]
-    store.close()
+    try:
+        verdicts = [one for row in store.models() if (one := _verdict(folder, store, row)) is not None]
+    except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+        raise DataError(f"the journal {folder / JOURNAL} is damaged: {error}; restore a backup.") from None
+    finally:
+        store.close()
     return verdicts
 
 
@@ -87,16 +92,25 @@ def _replay(store: Store, hosted: Hosted, start: tuple[Model, int], last: int, g
 
     def given(seq: int) -> Answer:
         body = store.answer(seq)
-        return fresh.get(seq, {}) if body is None else _decode(body)
+        return fresh.get(seq, {}) if body is None else _read(body) or {}
 
     for events in store.events(hosted.lines, applied, last, group):
         for event, answer in zip(events, model.apply(events, given), strict=True):
             fresh[event.seq] = answer
             own = event.seq > hosted.since and not hosted.silent
             kept = (store.answer(event.seq) if event.kept is None else event.kept) if own else None
-            other += kept is not None and _decode(kept) != {"seq": event.seq, **_plain(answer)}
+            other += kept is not None and _read(kept) != {"seq": event.seq, **_plain(answer)}
             lines += 1
     return _Replayed(model, lines, other)
+
+
+def _read(kept: bytes) -> Answer | None:
+    """An answer that was kept; None if it is damaged."""
+    try:
+        answer: Answer = _decode(kept)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return answer
 
 
 def _plain(answer: Answer) -> Answer:

@@ -38,10 +38,10 @@ class Together:
 
 
 def protocol(**words: Any) -> Any:
-    """A protocol of uvicorn for one connection, over `Together`."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+    """A protocol of uvicorn for one connection, over `Together` and with limits of heads."""
+    from credo.serve.heads import LimitedHeads
 
-    one: Any = AutoHTTPProtocol(**words)
+    one: Any = LimitedHeads(**words)
     connected = one.connection_made
     one.connection_made = lambda transport: connected(Together(transport))
     return one

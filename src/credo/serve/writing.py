@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -12,7 +12,8 @@ from typing import Protocol
 from credo.core.errors import CredoError
 from credo.serve.inbox import Inbox
 from credo.serve.journal_store import Store
-from credo.serve.problems import Problem
+from credo.serve.problems import FAILED, Problem
+from credo.serve.threads import Worker
 
 __all__ = ["GROUP", "Task", "Writer"]
 
@@ -41,7 +42,7 @@ class Task(Protocol):
     def refused(self, problem: CredoError) -> None: ...
 
 
-class Writer(threading.Thread):
+class Writer(Worker):
     """Writes tasks in the order in which they came, those that wait together in one transaction.
 
     Arguments:
@@ -59,7 +60,7 @@ class Writer(threading.Thread):
         flush: Callable[[], None],
         pause: Callable[[float], None],
     ) -> None:
-        super().__init__(name="credo-writer", daemon=True)
+        super().__init__("credo-writer")
         self.store, self._forget, self._flush, self._pause = store, forget, flush, pause
         self._inbox: Inbox[Task] = Inbox(lambda task: task.size)
         self.end = self._inbox.end
@@ -71,7 +72,8 @@ class Writer(threading.Thread):
     def submit(self, task: Task, *, always: bool = False) -> None:
         """Let a task wait for the next transaction; a `Problem` where too many wait."""
         with self._inbox.turn:
-            if not always and self.waiting + task.size > max(WAITING, task.size):
+            # a batch may be longer than what may wait: its sender could never send it otherwise
+            if not always and self.waiting >= WAITING:
                 raise Problem(429, f"{self.waiting:,} lines wait, of at most {WAITING:,}; try again later.")
             if self._inbox.ending and not always:
                 raise Problem(503, "the service is stopping; try again later.")
@@ -92,7 +94,7 @@ class Writer(threading.Thread):
         """Write answers, by the numbers of their lines, with the next transaction."""
         self._answers.extend(answers)
 
-    def run(self) -> None:
+    def work(self) -> None:
         """Write until the end; answers without room on the disk are given again after the next start."""
         while (tasks := self._inbox.take(IDLE, GROUP)) is not None:
             if tasks or self._answers:
@@ -104,6 +106,12 @@ class Writer(threading.Thread):
             self._transact([])
 
     def _transact(self, tasks: list[Task]) -> None:
+        """Write tasks in one transaction. One that fails in a way that nobody thought of is refused alone."""
+        while (broken := self._attempt(tasks)) is not None:
+            tasks = [task for task in tasks if task is not broken]
+
+    def _attempt(self, tasks: list[Task]) -> Task | None:
+        """Write tasks; the one that failed, after which nothing was written, or None."""
         answers = [self._answers.popleft() for _ in range(len(self._answers))]
         refused: dict[int, CredoError] = {}
         try:
@@ -115,6 +123,14 @@ class Writer(threading.Thread):
                     task.write(self.store)
                 except CredoError as refusal:
                     refused[place] = refusal
+                except sqlite3.Error:
+                    raise
+                except Exception:  # one client's request, which must not end the writing for all
+                    traceback.print_exc()
+                    self.store.rollback()
+                    self._answers.extendleft(reversed(answers))
+                    task.refused(Problem(500, FAILED))
+                    return task
             self.store.commit()
         except sqlite3.Error as error:
             self.store.rollback()
@@ -128,7 +144,7 @@ class Writer(threading.Thread):
                 task.refused(problem)
             if not tasks and not self._inbox.ending:
                 time.sleep(IDLE)  # only answers waited: try again later
-            return
+            return None
         self.failure = ""
         self.transactions += 1
         self._forget([seq for _, seq in answers])
@@ -139,3 +155,4 @@ class Writer(threading.Thread):
                 self.lines += task.size
                 task.written()
         self._flush()
+        return None

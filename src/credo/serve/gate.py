@@ -1,0 +1,130 @@
+"""What a request must say of itself, before anything is read of it.
+
+A browser sends requests for any page that is open in it, and without tokens nothing would tell these from
+requests of its owner. So a service
+
+- answers only under names of its own: another name may be one that a page's server resolves to this machine
+  (DNS rebinding, as in CVE-2024-28224 of Ollama);
+- refuses what a browser says comes from a page of another origin;
+- takes only bodies that say what they are: for other kinds than forms and plain text, a browser first asks
+  whether the page may send them (CORS), and is told no.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from credo.core.errors import CredoError
+from credo.serve.problems import Problem
+
+__all__ = ["JSON_BODIES", "LINE_BODIES", "SAVED", "Gate", "is_loopback", "require_kind"]
+
+SAVED = "application/octet-stream"
+"""What a saved session is sent as."""
+
+JSON_BODIES = ("application/json",)
+"""What a body of one JSON object is sent as."""
+
+LINE_BODIES = ("application/x-ndjson", "application/jsonl", "application/json")
+"""What a body of lines is sent as."""
+
+READING = ("GET", "HEAD", "OPTIONS")
+"""The methods that change nothing."""
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Gate:
+    """What lets requests in.
+
+    Arguments:
+        names: the names under which the service is reached besides loopback addresses, without ports.
+        closed: whether it is reached under no other name. A service with tokens may be open: a page of
+            another origin has no token.
+
+    Raises:
+        CredoError: a name holds a port, a path or a blank.
+
+    Example:
+        >>> gate = Gate()
+        >>> gate.require([(b"host", b"localhost:8000")], "GET")
+        >>> gate.require([(b"host", b"a.org")], "GET")
+        Traceback (most recent call last):
+            ...
+        credo.serve.problems.Problem: Host must be a loopback address, or given by --host-name; got 'a.org'.
+    """
+
+    def __init__(self, names: Iterable[str] = (), *, closed: bool = True) -> None:
+        self.names = frozenset(name.lower() for name in names)
+        self.closed = closed or bool(self.names)
+        for name in self.names:
+            if name != _host_of(name) or not name:
+                raise CredoError(
+                    f"host_name must be a name without a port, such as models.example.org; got {name!r}.",
+                    field="host_name",
+                )
+
+    def require(self, headers: Headers, method: str) -> None:
+        """Refuse a request that a page of another origin sent; a `Problem` with the status 403."""
+        said = {key: value.decode("latin-1") for key, value in headers if key in _ASKED}
+        host, origin = said.get(b"host"), said.get(b"origin")
+        if self.closed and host is not None and not self._own(_host_of(host)):
+            raise Problem(
+                403,
+                f"Host must be a loopback address, or given by --host-name; got {host!r:.80}.",
+                field="Host",
+            )
+        if origin is not None and not self._same(origin, host):
+            raise Problem(403, f"Origin must be that of the service; got {origin!r:.80}.", field="Origin")
+        # a link on another page may be followed, which reads and shows
+        followed = method in READING and said.get(b"sec-fetch-mode") == "navigate"
+        if said.get(b"sec-fetch-site") in ("cross-site", "same-site") and not followed:
+            raise Problem(403, "a page of another origin must not ask this service.", field="Sec-Fetch-Site")
+
+    def _own(self, name: str) -> bool:
+        return name in self.names or is_loopback(name)
+
+    def _same(self, origin: str, host: str | None) -> bool:
+        """Whether an origin is the one under which the request came in, port and all, or one of the names."""
+        place = origin.partition("://")[2].lower()
+        return (host is not None and place == host.lower()) or _host_of(place) in self.names
+
+
+_ASKED = (b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode")
+
+
+def require_kind(headers: Headers, kinds: tuple[str, ...]) -> None:
+    """Refuse a body that does not say that it is one of some kinds, or that is compressed; status 415."""
+    said = {key: value.decode("latin-1") for key, value in headers if key in _BODY}
+    kind = said.get(b"content-type", "").partition(";")[0].strip().lower()
+    if kind not in kinds:
+        got = repr(kind)[:80] if kind else "none"
+        raise Problem(415, f"Content-Type must be {' or '.join(kinds)}; got {got}.", field="Content-Type")
+    coding = said.get(b"content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise Problem(
+            415, f"Content-Encoding must be left out; got {coding!r:.80}.", field="Content-Encoding"
+        )
+
+
+_BODY = (b"content-type", b"content-encoding")
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host is this machine alone."""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_of(value: str) -> str:
+    """The host of `host:port`, without the brackets of an address."""
+    try:
+        parts: Any = urlsplit(f"//{value}")
+        return parts.hostname or ""
+    except ValueError:
+        return ""
