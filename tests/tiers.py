@@ -10,22 +10,56 @@
 
 A test marked `table` goes through many cases. Where they combine the values of several parameters, as many
 as hold every value are quick, as many more as hold every pair of values are slow, and the rest is thorough.
-Where they are a list, every fourth is quick (fewer of a long one), and the others are slow.
+Where they are a list, every fourth is quick (fewer of a long one), twice as many are slow, and the others
+are thorough.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from tests.haste import ASKED
+
+T = TypeVar("T")
 
 TIERS = ("quick", "slow", "optimised", "crash", "thorough")
 
 EVERY, MOST = 4, 12
 """Of a list, one in so many cases is quick, and at most so many."""
+
+SLOW = 24
+"""Of a list, at most so many cases are slow."""
+
+MARKS = {
+    "slow": ("slow", "table"),
+    "optimised": ("optimised",),
+    "crash": ("crash",),
+    "thorough": ("thorough", "table"),
+}
+"""The marks of which a file holds one, if it has tests of a tier."""
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file of tests has none of the tier that is asked for, and need not be imported."""
+    marks = MARKS.get(ASKED, ())
+    if not marks or path.suffix != ".py" or not path.name.startswith("test_"):
+        return False
+    text = path.read_text(encoding="utf-8")
+    return not any(mark in text for mark in marks)
+
+
+def few(cases: Iterable[T], *chosen: T) -> list[Any]:
+    """Cases for `parametrize`, of which all but the chosen ones are thorough: what the others cost is much,
+    and what they would see alone is little.
+    """
+    every = list(cases)
+    assert all(case in every for case in chosen), chosen
+    return [case if case in chosen else pytest.param(case, marks=pytest.mark.thorough) for case in every]
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -58,7 +92,7 @@ def spread(items: Sequence[pytest.Item]) -> None:
         # the names of the values, one for each `parametrize` (pytest tells them in one string, joined by -)
         values = [tuple(row.callspec._idlist) for row in rows]
         quick = sample(values)
-        slow = cover(values, 2, quick)
+        slow = cover(values, 2, quick) if len(values[0]) > 1 else among(len(rows), quick)
         for number, row in enumerate(rows):
             if number not in slow:
                 row.add_marker("thorough")
@@ -72,6 +106,13 @@ def sample(rows: Sequence[tuple[object, ...]]) -> list[int]:
         return cover(rows, 1, ())
     step = max(EVERY, math.ceil(len(rows) / MOST))
     return list(range(0, len(rows), step))
+
+
+def among(count: int, quick: Sequence[int]) -> list[int]:
+    """The numbers of the cases of a list that are quick or slow: at most `SLOW` are slow, evenly spread."""
+    others = [number for number in range(count) if number not in quick]
+    step = max(1, math.ceil(len(others) / SLOW))
+    return sorted([*quick, *others[::step]])
 
 
 def cover(rows: Sequence[tuple[object, ...]], size: int, chosen: Sequence[int]) -> list[int]:

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 from tests.adapt.setups import INNER, MODEL, WALKS, XS, YS, P, begin, linear, same_bits
 from tests.streams.setups import bitwise
+from tests.tiers import few
 
 import credo
 from credo.adapt import Calibrated, Experts, RunLength, SoftReset
@@ -133,7 +134,7 @@ LEARNERS: dict[str, Any] = {
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", few(LEARNERS, "bank"))
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
     same_bits(LEARNERS[name], tmp_path)
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, bad_rows_leave, begin, same_bits
 from tests.streams.setups import bitwise
+from tests.tiers import few
 
 import credo
 from credo.adapt import Experts, Monitored, RunLength, Stacked, alarms, segmentation
@@ -106,7 +107,7 @@ def test_forecasts_and_evidence_are_those_of_the_learner_inside(name: str) -> No
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", few(LEARNERS, "one", "stacked"))
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
     same_bits(Monitored(LEARNERS[name], hazard=0.1), tmp_path)
 

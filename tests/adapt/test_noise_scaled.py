@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, bad_rows_leave, begin, same_bits
+from tests.tiers import few
 
 import credo
 from credo.adapt import Experts, NoiseScaled, RunLength
@@ -112,7 +113,7 @@ LEARNERS: dict[str, Any] = {
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", few(LEARNERS, "around a bank", "interacting"))
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
     same_bits(LEARNERS[name], tmp_path)
 

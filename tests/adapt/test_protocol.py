@@ -16,7 +16,7 @@ import credo
 from credo.adapt import ChangeProbability, ChangeTimes, Experts, RunLength, SoftReset, WeightedPast
 
 # what their neighbours in the table go through, too
-ALIKE = ("moments", "map", "experts in run length")
+ALIKE = ("moments", "map", "experts in run length", "learned hazard", "robust in run length in experts")
 
 
 @pytest.mark.optimised

@@ -12,6 +12,7 @@ import pytest
 import scipy.stats as st
 from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, bad_rows_leave, begin, same_bits
 from tests.streams.setups import bitwise
+from tests.tiers import few
 
 import credo
 from credo.adapt import Calibrated, Experts, RunLength, Stacked, Standardized, Stretched
@@ -110,7 +111,7 @@ def class_bank(likelihood: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", few(CLASSES, "two", "room for five"))
 def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: str) -> None:
     likelihood, count = CLASSES[name]
     bank, params = class_bank(likelihood)
@@ -201,7 +202,7 @@ LEARNERS: dict[str, Any] = {
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", few(LEARNERS, "with outliers", "in run length"))
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
     same_bits(LEARNERS[name], tmp_path)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 from tests.adapt.setups import INNER, WALKS, XS, YS, P, bad_rows_leave, begin, same_bits
+from tests.tiers import few
 
 import credo
 from credo.adapt import Calibrated, Experts, RunLength, Stretched
@@ -109,7 +110,7 @@ LEARNERS: dict[str, Any] = {
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", few(LEARNERS, "around a bank", "around calibrated"))
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
     same_bits(LEARNERS[name], tmp_path)
 

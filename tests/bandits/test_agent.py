@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.adapt.moments_reference import standardised
 from tests.bandits.setups import ARMS, LINEAR, MODEL, NET, NETWORK, NOISE, ROWS, SIZE, XS, agent
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -98,7 +99,7 @@ def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("design", [*DESIGNS, pytest.param("pairs", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("design", few([*DESIGNS, "pairs"], "arms", "outputs"))
 def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
     one, start, contexts = agent(design, scale="online")
 

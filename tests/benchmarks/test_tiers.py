@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations, product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,6 +95,23 @@ def test_one_in_four_of_a_list_is_quick(items: dict[str, list[pytest.Function]])
 @pytest.mark.parametrize(("count", "quick"), [(1, 1), (4, 1), (5, 2), (48, 12), (49, 10), (195, 12)])
 def test_of_a_long_list_twelve_cases_are_quick_at_most(count: int, quick: int) -> None:
     assert len(tiers.sample([(number,) for number in range(count)])) == quick
+
+
+@pytest.mark.parametrize(("count", "slow"), [(5, 3), (32, 24), (48, 18), (195, 23)])
+def test_of_a_long_list_24_cases_are_slow_at_most(count: int, slow: int) -> None:
+    quick = tiers.sample([(number,) for number in range(count)])
+    both = tiers.among(count, quick)
+    assert set(quick) <= set(both) and len(both) - len(quick) == slow <= 24
+
+
+def test_a_file_without_a_mark_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, marked, other = (tmp_path / name for name in ("test_a.py", "test_b.py", "worlds.py"))
+    plain.write_text("def test_one(): pass\n")
+    marked.write_text("import pytest\npytestmark = pytest.mark.crash\n")
+    other.write_text("")
+    for asked, foreign in (("quick", set()), ("crash", {plain}), ("slow", {plain, marked})):
+        monkeypatch.setattr(tiers, "ASKED", asked)
+        assert {path for path in (plain, marked, other) if tiers.is_foreign(path)} == foreign
 
 
 @pytest.mark.parametrize(

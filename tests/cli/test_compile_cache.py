@@ -33,6 +33,17 @@ def test_the_cache_is_on_in_the_users_folder(fresh: Path) -> None:
     assert os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] == "7"  # the user's own choice stays
 
 
+@pytest.mark.parametrize(("given", "level"), [(None, "3"), ("1", "3"), ("0", "0"), ("2", "2")])
+def test_xla_says_nothing_of_programs_unless_the_user_asked(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, level: str
+) -> None:
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", given or "1")  # 1 is what a process inherits from one with JAX
+    if given is None:
+        monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    keep_compiled_programs()
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == level
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("JAX_COMPILATION_CACHE_DIR", ""), ("JAX_ENABLE_COMPILATION_CACHE", "false")]
 )

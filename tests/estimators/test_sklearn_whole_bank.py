@@ -23,7 +23,10 @@ WHOLE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [credo.OnlineClassifier(), credo.OnlineRegressor()])
+@pytest.mark.parametrize(
+    "estimator",
+    [credo.OnlineRegressor(), pytest.param(credo.OnlineClassifier(), marks=pytest.mark.thorough)],
+)
 def test_some_checks_of_the_whole_bank(estimator: Any) -> None:
     program: Any = assembly._bank
     program.clear_cache()  # of banks of the few members that other tests have

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.flows.test_learner import MODEL, WALK, YS, kalman
 from tests.flows.test_operator import bent
+from tests.tiers import few
 
 import credo
 from credo.core.types import Array
@@ -39,7 +40,7 @@ def growth_evidence(ys: np.ndarray) -> float:
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("operator", ["base", "bent"])
+@pytest.mark.parametrize("operator", few(["base", "bent"], "bent"))
 def test_the_evidence_has_no_bias_with_32_particles_whatever_the_operator(operator: str) -> None:
     ys = np.array([3.07, 1.47, 0.24])
     flow = Operator(dim=1, width=2, hidden=4, embedding=0).begin()
@@ -61,7 +62,7 @@ def test_the_evidence_has_no_bias_with_32_particles_whatever_the_operator(operat
 
 @pytest.mark.slow
 @pytest.mark.optimised
-@pytest.mark.parametrize("fallback", [True, False])
+@pytest.mark.parametrize("fallback", few([True, False], False))
 def test_the_evidence_has_no_bias_around_a_shipped_operator_in_a_world_of_four_modes(fallback: bool) -> None:
     ys = np.array([[3.07, 0.24], [1.47, 2.2], [0.24, 5.0]])
     exact = growth_evidence(ys[:, 0]) + growth_evidence(ys[:, 1])

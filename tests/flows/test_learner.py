@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -84,7 +85,9 @@ def test_steps_runs_and_files_give_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"density": "normal"}, {"guard": True}, {"fallback": False}])
+@pytest.mark.parametrize(
+    "settings", few([{}, {"density": "normal"}, {"guard": True}, {"fallback": False}], {}, {"guard": True})
+)
 def test_a_set_with_one_weight_or_with_half_of_it_lost_goes_on_as_in_a_bootstrap_filter(
     settings: dict[str, Any],
 ) -> None:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.tiers import few
 
 import credo
 from credo.core.platforms import accelerated
@@ -96,7 +97,7 @@ def _lowered(learner: Any, belief: Any, x: Array, y: Array) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", few(CASES, "BONG, low rank", "standardised"))
 def test_a_step_has_no_branch_and_the_same_values(name: str, gpu: Callable[[bool], None]) -> None:
     ends, branches, loops = [], [], []
     for there in (False, True):

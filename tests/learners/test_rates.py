@@ -97,9 +97,9 @@ def test_a_rate_of_a_schedule_that_a_rule_cannot_take_rejects_the_update(family:
     [
         ("lin-hess", "full"),
         ("lin-hess", "diagonal"),
-        ("lin-hess", "low-rank"),
-        ("mc-ef", "full"),
         ("mc-ef", "low-rank"),
+        pytest.param("lin-hess", "low-rank", marks=pytest.mark.thorough),
+        pytest.param("mc-ef", "full", marks=pytest.mark.thorough),
         ("mc-hess", "full"),
         pytest.param("mc-hess", "low-rank", marks=pytest.mark.thorough),
     ],

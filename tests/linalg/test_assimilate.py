@@ -145,5 +145,5 @@ def test_what_a_forecast_reaches_has_the_digits_of_the_update(scale: float) -> N
     cross, inner = DenseRows(small[2]).couple_ridge(small[0], small[1])
     shift = cross.pull(kalman_weights(small[4], small[3], inner))
     right = by_dense_algebra(given, whitened=False)
-    np.testing.assert_allclose(inner, right["inner"], rtol=1e-4, atol=1e-4 * np.abs(right["inner"]).max())
+    np.testing.assert_allclose(inner, right["inner"], rtol=3e-4, atol=3e-4 * np.abs(right["inner"]).max())
     np.testing.assert_allclose(shift, right["shift"], rtol=0, atol=7e-4 * np.abs(right["shift"]).max())

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from tests.tiers import few
 
 import credo
 from credo.bandits import Features
@@ -154,7 +155,7 @@ GROUPS = [[FIRST, COUNT - FIRST], [FIRST, *[1] * (COUNT - FIRST)], [FIRST, 7, 19
 
 @pytest.mark.slow
 @pytest.mark.table
-@pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", few(WORLDS, *WORLDS[::2]), ids=lambda make: make.__name__)
 def test_one_forecast_and_one_state(make: Callable[[np.random.Generator], Rows]) -> None:
     rows = world(make)
     asked = [{name: cell for name, cell in row.items() if name != "y"} for row in rows[-5:]]

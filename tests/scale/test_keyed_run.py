@@ -19,6 +19,7 @@ import pytest
 from tests.needed import needs
 from tests.scale.shelf import Shelf
 from tests.streams.setups import bitwise
+from tests.tiers import few
 
 import credo
 from credo.cli.main import main
@@ -153,7 +154,7 @@ def test_a_driver_that_ends_anywhere_goes_on_exactly(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["folder", "store"])
+@pytest.mark.parametrize("where", few(["folder", "store"], "folder"))
 def test_a_worker_that_is_killed_begins_again_exactly(
     where: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,7 +310,7 @@ def test_without_ray_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch
         Crew(2, ray="10.0.0.1:6379")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_actors_of_ray_that_are_killed_begin_again_exactly(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pytest
 from tests.haste import KNOWN
 from tests.hlo_counts import Counts, as_users_get, counts
+from tests.tiers import few
 
 import credo
 from credo.streams.scoring import score_chunk
@@ -100,10 +101,13 @@ PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
 }
 
 
+NAMES = few(PROGRAMS, *[name for name in PROGRAMS if not name.endswith("with scores")])
+
+
 @pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.skipif(not KNOWN, reason="counts of another version of XLA")
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_row_starts_no_more_than_it_did(name: str) -> None:
     program, most = PROGRAMS[name]
     got = program()

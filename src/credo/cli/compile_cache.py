@@ -23,8 +23,12 @@ _SETTINGS = {
 }
 """All programs are kept: the start of a run is many small ones."""
 
-_FATAL = "3"
-"""The level of XLA's messages that are shown: at every start it would say how it spells the processor."""
+_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+"""The variable of the level from which on XLA's messages are shown."""
+
+_BY_JAX, _FATAL = "1", "3"
+"""The level that JAX sets when it is imported, which the processes that a Python program starts inherit, and
+ours: below it XLA says at every start, and of every kept program, how it spells the processor."""
 
 
 def keep_compiled_programs(place: Path | None = None) -> Path | None:
@@ -33,7 +37,8 @@ def keep_compiled_programs(place: Path | None = None) -> Path | None:
     """
     if "jax" in sys.modules:
         return None
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _FATAL)
+    if os.environ.get(_LEVEL, _BY_JAX) == _BY_JAX:
+        os.environ[_LEVEL] = _FATAL
     if caches.switched_off() or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return None
     try:

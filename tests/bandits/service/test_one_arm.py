@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -90,7 +91,7 @@ def by_agent(bandit: bandits.Bandit, belief: Any, ids: list[str], values: list[f
     return belief
 
 
-@pytest.mark.parametrize("kind", ["experts", "arms", "a walk beside"])
+@pytest.mark.parametrize("kind", few(["experts", "arms", "a walk beside"], "experts", "arms"))
 def test_one_by_one_and_together_have_one_result_which_is_that_of_the_agent(kind: str) -> None:
     bandit, batch = service(kind), service(kind)
     before = bandit.belief
