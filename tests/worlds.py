@@ -27,7 +27,7 @@ __all__ = ["LEARNERS", "World", "begin", "world"]
 ROWS, INPUTS = 12, 3
 """The size of the standard world."""
 
-PARTICLES = 8
+PARTICLES = 16
 """The particles of a filter, for tests that do not depend on their number."""
 
 Build: TypeAlias = Callable[["World"], Any]
@@ -258,7 +258,9 @@ STARTS: dict[str, Callable[[Any], Any]] = {
     "credo.adapt.bank": lambda learner: jax.vmap(lambda one: one.init(world().params))(learner),
     "credo.bandits.SavedAgent": lambda learner: bandits.default_agent(3, INPUTS).init(),
     "credo.bandits.default_agent": lambda learner: bandits.default_agent(3, INPUTS).init(),
+    "credo.last_layer_ekf": lambda learner: learner.init(),
     "credo.recipes.Auto": lambda learner: learner.init(),
+    "credo.subspace_ekf": lambda learner: learner.init(),
 }
 """First beliefs of learners whose parameters are not those of the world."""
 

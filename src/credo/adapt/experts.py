@@ -60,6 +60,20 @@ def share(rates: Array, log_joint: Array) -> Array:
     return jnp.where(enter > 0, top + jnp.log(jnp.maximum(moved, 0.0)), log_joint)
 
 
+def _partly_missing(y: PyTree) -> Array:
+    """Whether some numbers of an observation are NaN and others are not.
+
+    A loss may know no such observation: then the learners learn from it, and their weights stay.
+    """
+    floats = [
+        leaf for leaf in map(jnp.asarray, jax.tree.leaves(y)) if jnp.issubdtype(leaf.dtype, jnp.floating)
+    ]
+    if not floats:
+        return jnp.asarray(False)
+    missing = jnp.concatenate([jnp.isnan(leaf).reshape(-1) for leaf in floats])
+    return jnp.any(missing) & ~jnp.all(missing)
+
+
 @record
 class Bank(Mixture[B], Generic[B]):
     """The beliefs of K experts, as one belief whose arrays have a leading axis K.
@@ -296,9 +310,10 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         good = in_order(each(lambda result: result.ok, results))
         evidence: Array = in_order(each(lambda result: result.log_evidence, results))
         evidence = jnp.where(good, evidence, -jnp.inf).astype(belief.log_weights.dtype)
-        scores, sums = evidence, belief.losses
+        scores, sums, told = evidence, belief.losses, jnp.asarray(True)
         if self.loss is not None:
             losses = self._losses(belief, x, y, key)
+            told = jnp.any(good & jnp.isfinite(losses))  # else the row weighs nobody
             losses = jnp.where(good & jnp.isfinite(losses), losses, jnp.inf)
             counts = as_like(weight, losses) if jnp.ndim(weight) == 0 else jnp.ones((), losses.dtype)
             rate = self.learning_rate
@@ -308,7 +323,8 @@ class Experts(Proposing[Bank[B]], Generic[B]):
                 sums = rate.after(sums, _mean_loss(belief.log_weights, losses), counts)
             else:
                 eta = as_like(rate, losses)
-            scores = jnp.where(losses < jnp.inf, -eta * counts * losses, -jnp.inf).astype(evidence.dtype)
+            scores = jnp.where(losses < jnp.inf, -eta * counts * losses, -jnp.inf)
+            scores = jnp.where(told, scores, 0.0).astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:
             scores = jnp.where(good, scores * as_like(weight, scores), scores)
         log_evidence = log_sum(belief.log_weights + evidence)
@@ -319,6 +335,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             joint, _ = normalized(joint + scores[None, :])
             log_weights = log_sum(joint, axis=0)
         ok = jnp.any(good & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
+        ok = ok & (told | _partly_missing(y))
 
         # A failed expert starts again from its prior, at the time of the others.
         def keep(result: _Learned[B], before: B, prior: B) -> B:

@@ -177,7 +177,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         if law.discrete:
             target, mean = (2.0 * jnp.sqrt(jnp.maximum(value, 0.0) + 0.375) for value in (target, mean))
         error = target - mean if law.discrete else (target - mean) / as_like(self.unit, mean)
-        return size_losses(jnp.sqrt(jnp.mean(error**2)) if error.ndim else error)
+        return size_losses(_root_mean_square(error) if error.ndim else error)
 
     def settle(self, used: Array, new: Monitoring[B], old: Monitoring[B]) -> Monitoring[B]:
         """What the learner inside has chosen stands; changes are chosen here."""
@@ -191,6 +191,13 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         began = jnp.where(alarm, changes.t - changes.reported, 0)
         change = jnp.asarray(jnp.where(used, reported.change, 0.0))
         return WatchedChanges(change, alarm, began, changes.recent, inside)
+
+
+def _root_mean_square(errors: Array) -> Array:
+    """The root of the mean square of the errors of the outputs that were observed."""
+    seen = ~jnp.isnan(errors)
+    squares = jnp.where(seen, errors, 0.0) ** 2
+    return jnp.sqrt(jnp.sum(squares) / jnp.maximum(jnp.sum(seen.astype(errors.dtype)), 1.0))
 
 
 def _classed(law: Predictive) -> bool:

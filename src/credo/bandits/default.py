@@ -217,7 +217,10 @@ def squared_error(predictive: Predictive, y: PyTree) -> Array:
     says little noise gains on most rows, whichever arms it would choose.
     """
     mean = predictive.mean
-    return jnp.sum((mean - jnp.asarray(y, mean.dtype)) ** 2)
+    error = mean - jnp.asarray(y, mean.dtype)
+    if not error.ndim:
+        return error**2
+    return jnp.sum(jnp.where(jnp.isnan(error), 0.0, error) ** 2)  # of the outputs that were observed
 
 
 def _switching(members: int) -> Array:

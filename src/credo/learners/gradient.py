@@ -184,7 +184,8 @@ class GradientLearner(Learner[Point]):
         new = Point(mean, state, buffer, belief.t, unravel, belief.anchor)
         eta = self.model.outputs(belief.mean, unravel, safe_x)
         log_evidence = jnp.where(jnp.any(used > 0), likelihood.plugin(eta, noise).log_prob(safe_y), 0.0)
-        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+        # the buffer holds observations as they came, of which some outputs may be missing
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used, (new.mean, new.state))
 
     def expectation(self, belief: Point, x: PyTree) -> Expectation:
         """The expected observations at the parameters, without any uncertainty."""

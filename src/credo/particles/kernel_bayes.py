@@ -185,6 +185,8 @@ class KernelLearner(ParticleLearner):
         values, ys = pairs
         left = _features(ys, values, weight)
         right = _features(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], y), values, weight)
+        seen = ~jnp.isnan(right)  # the others of this observation are compared with nothing
+        left, right = jnp.where(seen, left, 0.0), jnp.where(seen, right, 0.0)
         width = as_like(self.width, values)
         scale, scale_y = width * median_distance(values), width * median_distance(left)
         weights = kernel_bayes_weights(

@@ -78,7 +78,7 @@ class GammaWeight(TailedLearner[B], Generic[B]):
         require_positive("shape", self.shape)
         require_positive("rate", self.rate)
 
-    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+    def _tail(self, size: ArrayLike, like: Array) -> tuple[Array, Array]:
         shape = as_like(self.shape, like)
         return 2.0 * shape, as_like(self.rate, like) / shape
 
@@ -135,7 +135,7 @@ class StudentTNoise(TailedLearner[B], Generic[B]):
         super().__post_init__()
         require_positive("df", self.df)
 
-    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+    def _tail(self, size: ArrayLike, like: Array) -> tuple[Array, Array]:
         return as_like(self.df, like), jnp.ones((), like.dtype)
 
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
@@ -200,12 +200,12 @@ class InverseWishartNoise(TailedLearner[B], Generic[B]):
                 f"df must be above C - 1 = {shape[0] - 1} for {shape[0]} outputs; got {self.df}."
             )
 
-    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+    def _tail(self, size: ArrayLike, like: Array) -> tuple[Array, Array]:
         df = as_like(self.df, like)
         left = df - (size - 1)
         return left, df / left
 
-    def _log_tail(self, gap: Array, spread: Array) -> Array:
+    def _log_tail(self, gap: Array, spread: Array, size: Array) -> Array:
         base = jnp.eye(gap.shape[0], dtype=gap.dtype) + spread / as_like(self.df, gap)
         along = gap @ solve(base, gap) / as_like(self.df, gap)
         return log_det(base) + jnp.log1p(along)
@@ -214,8 +214,9 @@ class InverseWishartNoise(TailedLearner[B], Generic[B]):
         # inv((df I + V + g g') / (df + 1)) = B B' by B = sqrt(df + 1) inv(L)' (I - u u' / (q (q + 1))), where
         # L L' = df I + V, u = inv(L) g and q^2 = 1 + u' u: the large number g g' is never added to I.
         df = as_like(self.df, residual.gap)
-        eye = jnp.eye(residual.size, dtype=residual.gap.dtype)
-        gap, base = residual.gap, df * eye
+        gap = residual.gap
+        eye = jnp.eye(gap.shape[0], dtype=gap.dtype)
+        base = df * eye
         if last is None:
             apart = residual.distance > 0
             share = residual.predicted() / jnp.where(apart, residual.distance, 1.0)
@@ -227,4 +228,4 @@ class InverseWishartNoise(TailedLearner[B], Generic[B]):
         long = jnp.sqrt(1.0 + unit @ unit)
         bend = eye - jnp.outer(unit / long, unit / (long + 1.0))
         root = jnp.sqrt(df + 1.0) * solve_lower(lower, bend, transpose=True)
-        return Trust(jnp.sum(root**2) / residual.size, root)
+        return Trust(jnp.sum(jnp.where(residual.seen[:, None], root, 0.0) ** 2) / residual.size, root)

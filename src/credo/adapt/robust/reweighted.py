@@ -26,6 +26,7 @@ from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info
+from credo.learners.acceptance import legible
 from credo.learners.base import clean, sound, usable
 from credo.learners.functions import OutputLearner
 from credo.likelihoods import Normal, NormalPredictive, Predictive
@@ -41,18 +42,21 @@ class Residual:
     """What a belief leaves unexplained of an observation, in units of the noise.
 
     `error` is y - yhat (C,) in the units of y, `gap` is g = A' (y - yhat) (C,) with A A' = inv(R), and
-    `spread` is V = A' H P H' A (C, C): the belief's own uncertainty. `root` is A.
+    `spread` is V = A' H P H' A (C, C): the belief's own uncertainty. `root` is A. Outputs that were not
+    observed, as `seen` (C,) says, have rows and columns of 0 in all of them, and A A' is the precision of the
+    others alone.
     """
 
     error: Array
     gap: Array
     spread: Array
     root: Array
+    seen: Array
 
     @property
-    def size(self) -> int:
-        """The number C of outputs."""
-        return self.gap.shape[0]
+    def size(self) -> Array:
+        """How many outputs were observed."""
+        return jnp.sum(self.seen.astype(self.gap.dtype))
 
     @property
     def distance(self) -> Array:
@@ -66,26 +70,36 @@ class Residual:
 
     def predicted(self, level: ArrayLike = 1.0) -> Array:
         """The share level g' inv(V + level I) g of the squared residual, explained by noise level R."""
-        total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
+        total = self.spread + level * jnp.eye(self.gap.shape[0], dtype=self.gap.dtype)
         share: Array = (self.gap @ solve(total, self.gap)) * level
         return share
 
     def log_prob(self, weight: Array) -> Array:
         """log N(y | yhat, H P H' + R / weight), for a weight above 0."""
-        eye = jnp.eye(self.size, dtype=self.gap.dtype)
-        return white_log_prob(self.gap, self.spread, jnp.sqrt(weight) * eye) + self.log_scale
+        eye = jnp.eye(self.gap.shape[0], dtype=self.gap.dtype)
+        density = white_log_prob(self.gap, self.spread, jnp.sqrt(weight) * eye, self.seen)
+        return density + self.log_scale
 
     @property
     def log_scale(self) -> Array:
         """log |det A|, which turns a log density in units of the noise into one in the units of y."""
-        return log_det(self.root)
+        return log_det(whole(self.root, self.seen))
+
+
+def whole(root: Array, seen: Array) -> Array:
+    """A root (C, C) with 1 on the diagonal for outputs that were not observed, whose rows are 0."""
+    return jnp.where(seen[:, None], root, jnp.eye(root.shape[0], dtype=root.dtype))
 
 
 @record
 class WhiteNormal(LikelihoodBase):
-    """y ~ N(eta, inv(A A')), given by the root A (C, C) of its precision, which may be near singular."""
+    """y ~ N(eta, inv(A A')), given by the root A (C, C) of its precision, which may be near singular.
+
+    Outputs that were not observed, as `observable` (C,) says, have rows of 0 in A, so that they say nothing.
+    """
 
     root: Array
+    observable: Array
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log N(y | eta, inv(A A'))."""
@@ -101,30 +115,33 @@ class WhiteNormal(LikelihoodBase):
 
     def linearized(self, eta: Array, cov: Array, noise: PyTree = None) -> Predictive:
         """N(eta, cov + inv(A A')), by its density only."""
-        return _WhitePredictive(eta, cov, self.root)
+        return _WhitePredictive(eta, cov, self.root, self.observable)
 
 
 @record
 class _WhitePredictive(Predictive):
-    """The density of N(loc, cov + inv(A A'))."""
+    """The density of N(loc, cov + inv(A A')), of the outputs that were observed."""
 
     loc: Array
     cov: Array
     root: Array
+    observable: Array
 
     def log_prob(self, y: PyTree) -> Array:
         """The log density, without an inverse of A."""
-        return white_log_prob(jnp.asarray(y, self.loc.dtype).reshape(-1) - self.loc, self.cov, self.root)
+        gap = jnp.asarray(y, self.loc.dtype).reshape(-1) - self.loc
+        return white_log_prob(gap, self.cov, self.root, self.observable)
 
 
-def white_log_prob(gap: Array, spread: Array, root: Array) -> Array:
-    """log N(gap | 0, spread + inv(B B')) for the root B (C, C) of a precision, without an inverse of B."""
+def white_log_prob(gap: Array, spread: Array, root: Array, seen: Array) -> Array:
+    """log N(gap | 0, spread + inv(B B')) of the outputs seen, by the root B (C, C) of a precision."""
     inner = root.T @ spread @ root + jnp.eye(gap.shape[0], dtype=gap.dtype)
-    return NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap) + log_det(root)
+    density = NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap, seen)
+    return density + log_det(whole(root, seen))
 
 
-def log_peak(size: int) -> float:
-    """log N(0 | 0, I) in C dimensions."""
+def log_peak(size: ArrayLike) -> ArrayLike:
+    """log N(0 | 0, I) in so many dimensions."""
     return -0.5 * size * math.log(2 * math.pi)
 
 
@@ -181,14 +198,15 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
     def propose(self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None) -> Proposal[B]:
         """Weigh the observation, learn it by its weight, and weigh it again by the remaining residual."""
         likelihood = self.learner.model.likelihood
-        observed, used = usable(likelihood.observed(y), weight, floating(belief))
+        observed, used = usable(legible(likelihood, y)[1], weight, floating(belief))
         residual = self._residual(belief, x, y)
 
         def attempt(trust: Trust) -> tuple[Trust, B, Info]:
             if trust.root is None:
                 return trust, *self.learner.measurement_update(belief, x, y, used * trust.weight, key)
-            noise = WhiteNormal(residual.root @ trust.root)
-            return trust, *self._with(noise).measurement_update(belief, x, y, used, key)
+            noise = WhiteNormal(residual.root @ trust.root, residual.seen)
+            blank = jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y)
+            return trust, *self._with(noise).measurement_update(belief, x, blank, used, key)
 
         def again(_: int, state: tuple[Trust, B, Info]) -> tuple[Trust, B, Info]:
             trust, trial, _info = state
@@ -203,11 +221,14 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
         return Proposal(new, log_evidence, ok, Trust(jnp.where(ok, trust.weight, 0.0)))
 
     def _residual(self, belief: B, x: PyTree, y: PyTree) -> Residual:
-        model, safe_y = self.learner.model, clean(y)
+        likelihood = self.learner.model.likelihood
+        readable, _ = legible(likelihood, y)
         eta, cov = self.learner.output_moments(belief, clean(x))
-        root = model.likelihood.fisher_root(eta, safe_y)
-        error = jnp.asarray(safe_y, eta.dtype).reshape(eta.shape) - eta
-        return Residual(error, root.T @ error, root.T @ cov @ root, root)
+        root = likelihood.fisher_root(eta, readable)  # rows of 0 for outputs that are not observed
+        error = jnp.asarray(readable, eta.dtype).reshape(eta.shape) - eta
+        seen = ~jnp.isnan(error)
+        error = jnp.where(seen, error, 0.0)
+        return Residual(error, root.T @ error, root.T @ cov @ root, root, seen)
 
     def _with(self, likelihood: LikelihoodBase) -> OutputLearner[B]:
         """The learner inside, with another noise."""

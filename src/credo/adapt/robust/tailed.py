@@ -103,31 +103,32 @@ class TailedLearner(RobustLearner[B], Generic[B]):
         require_choice("evidence", self.evidence, get_args(EvidenceKind))
 
     @abstractmethod
-    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+    def _tail(self, size: ArrayLike, like: Array) -> tuple[Array, Array]:
         """The degrees of freedom and the level, for `size` outputs."""
 
-    def _log_tail(self, gap: Array, spread: Array) -> Array:
+    def _log_tail(self, gap: Array, spread: Array, size: Array) -> Array:
         """log(1 + D / (df level)) or its like, for what a belief leaves: g (C,) and V (C, C)."""
-        df, level = self._tail(gap.shape[0], gap)
+        df, level = self._tail(size, gap)
         return jnp.log1p((gap @ gap + jnp.trace(spread)) / (df * level))
 
     def _evidence(self, residual: Residual, trust: Trust) -> Array:
         df, level = self._tail(residual.size, residual.gap)
-        zero, eye = jnp.zeros_like(residual.gap), jnp.eye(residual.size, dtype=residual.gap.dtype)
+        zero, seen = jnp.zeros_like(residual.gap), residual.seen
+        eye = jnp.eye(zero.shape[0], dtype=zero.dtype)
         if self.evidence == "predictive":
-            density = StudentTPredictive(df, zero, residual.spread + level * eye).log_prob(residual.gap)
+            predicted = StudentTPredictive(df, zero, residual.spread + level * eye)
+            density = predicted.log_prob(residual.gap, seen)
             return jnp.where(df > 0, density + residual.log_scale, jnp.nan)
         # The bound: -KL(posterior, prior) + log t, with the posterior's D in the place of g' g, where -KL =
         # log N(g | 0, V + inv(M)) - E log N(g | inv(M)), and M = B B' is the precision that was used.
         root = jnp.sqrt(trust.weight) * eye if trust.root is None else trust.root
         shrink = eye + residual.spread @ root @ root.T
         gap, spread = solve(shrink, residual.gap), solve(shrink, residual.spread)
-        density = NormalPredictive(zero, root.T @ residual.spread @ root + eye).log_prob(
-            root.T @ residual.gap
-        )
+        inside = NormalPredictive(zero, root.T @ residual.spread @ root + eye)
+        density = inside.log_prob(root.T @ residual.gap, seen)
         excess = jnp.sum((root.T @ gap) ** 2) + jnp.trace(root.T @ spread @ root)
-        peak = StudentTPredictive(df, zero, level * eye).log_prob(zero)
-        tail = peak - 0.5 * (df + residual.size) * self._log_tail(gap, spread)
+        peak = StudentTPredictive(df, zero, level * eye).log_prob(zero, seen)
+        tail = peak - 0.5 * (df + residual.size) * self._log_tail(gap, spread, residual.size)
         bound = density - log_peak(residual.size) + 0.5 * excess + tail
         return jnp.where(df > 0, bound + residual.log_scale, jnp.nan)
 
