@@ -181,7 +181,7 @@ def test_a_mixture_of_normals_is_the_mean_of_their_densities(noise: InverseGamma
         (lambda: Normal(jnp.asarray([1.0, 0.0])), "var must be finite and above 0"),
         (
             lambda: Normal(jnp.diag(jnp.asarray([1.0, -1.0]))),
-            "var .the diagonal of the noise covariance. must be",
+            "var must be positive definite; its least eigenvalue is -1",
         ),
         (lambda: Categorical(1), "classes must be a whole number at least 2; got 1"),
         (lambda: StudentT(0.0), "df must be finite and above 0"),

@@ -135,6 +135,60 @@ def require_nonnegative(field: str, value: object) -> None:
         raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.", field=field)
 
 
+def require_finite(field: str, value: object) -> None:
+    """Refuse a number, or an array with an entry, that is not finite. Traced values pass."""
+    import numpy as np
+
+    array = _numeric(field, value)
+    if array is not None and not bool(np.all(np.isfinite(array))):
+        raise CredoError(f"{field} must be finite; got {_show(array)}.", field=field)
+
+
+ROUNDING = 1e-5
+"""How far a covariance may be from symmetric, or below 0, relative to its largest entry: as the sums and
+products of single precision leave it."""
+
+
+def require_covariance(field: str, value: object, *, singular: bool) -> None:
+    """Refuse what is no covariance: a number or variances below 0, or a matrix that is not positive
+    (semi-)definite. A triangular matrix, such as a Cholesky factor, is none. Traced values pass.
+
+    Arguments:
+        field: the name of the argument.
+        value: a number, variances (n,), or a matrix (n, n); more axes in front are several of them, but of
+            two axes the value is one matrix.
+        singular: whether directions may have a variance of 0.
+    """
+    import numpy as np
+
+    array = _numeric(field, value)
+    if array is None or array.ndim < 2:
+        (require_nonnegative if singular else require_positive)(field, value)
+        return
+    if array.shape[-1] != array.shape[-2]:
+        raise CredoError(f"{field} must be a square matrix; got shape {array.shape}.", field=field)
+    if not array.size:
+        return
+    require_finite(field, array)
+    matrix = array.astype(np.float64)
+    largest = np.max(np.abs(matrix), axis=(-2, -1), keepdims=True)
+    gap = np.abs(matrix - np.swapaxes(matrix, -2, -1))
+    if bool(np.any(gap > ROUNDING * largest)):
+        hint = ""
+        if matrix.ndim == 2 and (not np.any(np.triu(matrix, 1)) or not np.any(np.tril(matrix, -1))):
+            hint = " It is triangular: a root L must be given as L L'."
+        raise CredoError(f"{field} must be symmetric; got {_show(array)}.{hint}", field=field)
+    lift = ROUNDING * largest + np.finfo(float).tiny if singular else 0.0
+    try:
+        np.linalg.cholesky(matrix + lift * np.eye(matrix.shape[-1]))
+    except np.linalg.LinAlgError:
+        least = float(np.min(np.linalg.eigvalsh(matrix)))
+        kind = "semi-definite" if singular else "definite"
+        raise CredoError(
+            f"{field} must be positive {kind}; its least eigenvalue is {least:.3g}.", field=field
+        ) from None
+
+
 def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
     """Refuse a number outside an interval, whose ends belong to it if `closed`. Traced values pass."""
     import numpy as np

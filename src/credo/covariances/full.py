@@ -6,6 +6,8 @@ from abc import abstractmethod
 from typing import ClassVar, Literal, TypeAlias
 
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from credo.core.errors import require_choice
 from credo.core.records import record, static_field
@@ -67,8 +69,23 @@ class Full(Family):
         )
 
     def from_dense(self, matrix: Array) -> RootCovariance | DenseCovariance:
-        """The covariance `matrix` (P, P), exactly."""
-        return RootCovariance(cholesky(matrix)) if self.form == "root" else DenseCovariance(matrix)
+        """The covariance `matrix` (P, P), exactly; a singular one only if it is not traced."""
+        if self.form == "dense":
+            return DenseCovariance(matrix)
+        root = cholesky(matrix)
+        if not isinstance(matrix, Tracer) and not np.all(np.isfinite(np.asarray(root))):
+            root = jnp.asarray(semidefinite_root(np.asarray(matrix)), matrix.dtype)
+        return RootCovariance(root)
+
+
+def semidefinite_root(matrix: np.ndarray) -> np.ndarray:
+    """A root W (n, n) with W W' = M of a matrix that may be singular, by its eigenvectors.
+
+    Eigenvalues below the rounding of the largest one are 0: what is known exactly stays known.
+    """
+    values, vectors = np.linalg.eigh(matrix.astype(np.float64))
+    least = np.finfo(matrix.dtype).eps * matrix.shape[0] * max(float(values[-1]), 0.0)
+    return vectors * np.sqrt(np.where(values > least, values, 0.0))
 
 
 class FullCovariance(Covariance, Invertible, Collapsible):

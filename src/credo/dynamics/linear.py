@@ -7,7 +7,13 @@ import jax.scipy.linalg as jsl
 import numpy as np
 
 from credo.beliefs import Anchor
-from credo.core.errors import CredoError, require_interval, require_nonnegative
+from credo.core.errors import (
+    CredoError,
+    require_covariance,
+    require_finite,
+    require_interval,
+    require_nonnegative,
+)
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
@@ -169,7 +175,8 @@ class LinearGaussian(Dynamics):
             `dt` is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
 
     Raises:
-        CredoError: F is not square or does not fit the parameters, or a `dt` is given in discrete time.
+        CredoError: F is not square or does not fit the parameters, a number is not finite, Q is no
+            covariance, or a `dt` is given in discrete time.
 
     Example:
         >>> import credo
@@ -195,6 +202,9 @@ class LinearGaussian(Dynamics):
         return RootCovariance(jnp.zeros((value.shape[0], value.shape[0]), value.dtype))
 
     def __post_init__(self) -> None:
+        require_finite("transition", self.transition)
+        require_finite("offset", self.offset)
+        require_covariance("cov", self.cov, singular=True)
         if hasattr(self.transition, "shape") and np.ndim(self.transition) >= 2:
             shape = np.shape(self.transition)[-2:]
             if shape[0] != shape[1]:

@@ -8,9 +8,11 @@ from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from credo.beliefs.widening import embed
-from credo.core.errors import CredoError, require_positive
+from credo.core.errors import CredoError, require_covariance, require_positive
 from credo.core.trees import Unravel, spread
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.core.verbs import verb
@@ -41,7 +43,20 @@ def prior_covariance(
         raise CredoError(
             f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}.", field="cov"
         )
-    return from_dense(dense)
+    require_covariance("cov", dense, singular=True)
+    prior = from_dense(dense)
+    if not isinstance(dense, Tracer) and not all(map(_known, jax.tree.leaves(prior))):
+        raise CredoError(
+            "cov must be positive definite for this family, which holds inverses of variances; Full() takes "
+            "parameters that are known exactly.",
+            field="cov",
+        )
+    return prior
+
+
+def _known(leaf: Array) -> bool:
+    """Whether an array has numbers alone."""
+    return bool(np.all(np.isfinite(np.asarray(leaf))))
 
 
 class Extensible(ABC, Generic[B]):

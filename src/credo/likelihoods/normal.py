@@ -11,7 +11,7 @@ import jax.scipy.stats as jst
 import numpy as np
 
 from credo.beliefs.conjugate import InverseGamma
-from credo.core.errors import CredoError, require_positive
+from credo.core.errors import CredoError, require_covariance
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
@@ -53,11 +53,7 @@ class Normal(LikelihoodBase):
             return
         if isinstance(self.var, list | tuple):
             object.__setattr__(self, "var", jnp.asarray(self.var, float))
-        if np.ndim(self.var) == 2:
-            diagonal = jnp.diagonal(jnp.asarray(self.var))
-            require_positive("var (the diagonal of the noise covariance)", diagonal)
-        elif np.ndim(self.var) <= 1:
-            require_positive("var", self.var)
+        require_covariance("var", self.var, singular=False)
 
     def _var(self, eta: Array) -> Array:
         """The variance that is known, in the dtype of eta."""
