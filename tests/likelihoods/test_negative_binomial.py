@@ -42,7 +42,12 @@ def test_density_moments_and_distribution_function_are_scipys() -> None:
 @pytest.mark.slow
 def test_the_score_is_the_gradient_and_the_information_is_that_of_the_mean() -> None:
     gradient = jax.jit(jax.vmap(jax.grad(LEARNED.log_prob)))(ETAS, COUNTS)
-    np.testing.assert_allclose(jax.vmap(LEARNED.score)(ETAS, COUNTS), gradient, rtol=1e-8, atol=1e-10)
+    score = jax.vmap(LEARNED.score)(ETAS, COUNTS)
+    np.testing.assert_allclose(score[:, 0], gradient[:, 0], rtol=1e-8, atol=1e-10)
+    expected = np.asarray([peer.logpmf(y) > -15.0 for peer, (_, _, y) in zip(PEERS, CASES, strict=True)])
+    assert 12 < expected.sum() < len(CASES)
+    np.testing.assert_allclose(score[expected], gradient[expected], rtol=1e-8, atol=1e-10)
+    assert bool(jnp.all(score[:, 1] <= gradient[:, 1] + 1e-10))
     eta, y = jnp.log(jnp.asarray([8.0, 0.5])), jnp.arange(600.0)
     chances = jnp.exp(jax.vmap(lambda value: LEARNED.log_prob(eta, value))(y))
     hessian = jax.vmap(jax.hessian(LEARNED.log_prob), (None, 0))(eta, y)
@@ -71,7 +76,46 @@ def test_a_small_dispersion_is_a_poisson_and_no_count_overshoots() -> None:
         at = jnp.log(jnp.asarray([4.0, 0.2]))
         step = LEARNED.score(at, y) / jnp.diagonal(LEARNED.fisher_root(at, y)) ** 2
         assert float(at[0] + step[0]) <= np.log(max(y, 4.0)) + 1e-9
-        assert float(at[1] + step[1]) <= np.log(((y - 4) ** 2 - 4) / 16) + 1e-9
+    for y in (1e3, 1e6):
+        step = LEARNED.score(at, y) / jnp.diagonal(LEARNED.fisher_root(at, y)) ** 2
+        assert float(at[1] + step[1]) <= np.log(((y - 4) ** 2 - 4) / 16) + 1.0 + 1e-9
+
+
+def test_no_count_says_more_of_the_dispersion_than_half_a_nat() -> None:
+    counts = jnp.arange(0.0, 400.0)
+    for mean, a in ((20.0, 0.2525), (20.0, 0.25), (3.0, 1.0), (300.0, 0.1)):  # at the first, one gave 2.5e4
+        eta = jnp.log(jnp.asarray([mean, a]))
+        roots = jax.vmap(LEARNED.fisher_root, (None, 0))(eta, counts)
+        assert float(jnp.max(roots[:, 1, 1] ** 2)) <= 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mean", "a", "start", "var", "most"),
+    [
+        (20.0, 0.25, np.log(20.0), 0.01, 1.2),
+        (20.0, 0.25, 0.0, 4.0, 1.2),
+        (3.0, 1.0, 0.0, 1.0, 1.2),
+        (300.0, 0.1, 0.0, 4.0, 1.7),  # a mean of 300 that was taken for 1: 119 before scores were bounded
+        (1000.0, 0.05, 0.0, 4.0, 2.5),  # 258 before
+    ],
+)
+def test_a_learned_dispersion_is_as_certain_as_it_says(
+    mean: float, a: float, start: float, var: float, most: float
+) -> None:
+    rng = np.random.default_rng(1)
+    ys = jnp.asarray(rng.negative_binomial(1 / a, 1 / (1 + a * mean), size=(200, 400)).astype(float))
+    learner = credo.extended_kalman(credo.Model(lambda w, x: w, LEARNED))
+    prior = learner.init(jnp.asarray([start, -1.0]), var=jnp.asarray([var, 1.0]))
+
+    def scores(y: Any) -> Any:
+        belief, _ = credo.run(learner, prior, None, y)
+        return (belief.mean - jnp.log(jnp.asarray([mean, a]))) / belief.sd
+
+    z = np.asarray(jax.jit(jax.vmap(scores))(ys))
+    rms = np.sqrt((z**2).mean(axis=0))
+    # of 200 streams the root mean square of honest scores has a standard error of .05
+    assert 0.8 < rms[0] < 1.25 and 0.8 < rms[1] < most, rms
 
 
 @pytest.mark.slow

@@ -23,6 +23,15 @@ __all__ = ["NegativeBinomial"]
 _LIMITS = (-20.0, 12.0)
 """The least and the largest log dispersion: beyond, the law is a Poisson, or next to all counts are 0."""
 
+_TAIL, _LEAST = 5.0, 0.05
+"""How much larger than believed, in logs, the dispersion must be at which the variance is the square of an
+error, before the score of the dispersion is bounded; and the least information by which it is.
+
+Of 200 streams of 400 counts whose mean was known (m = 20, a = .25), the error of log a had a root mean square
+of 1.03 standard deviations with bounds from 4, 5 and 6 on, as without one; where the mean was a surprise (300
+at first taken for 1), 1.4, and 67 without one.
+"""
+
 _NODES = 3
 """The Gauss-Hermite nodes of the log dispersion."""
 
@@ -46,9 +55,13 @@ class NegativeBinomial(LikelihoodBase):
 
     The Fisher information is diagonal. Its first entry, m / (1 + a m), is exact. The second has no closed
     form, and (a m)^2 / (2 (1 + a m) (1 + a + a m)) stands for it, which is wrong by a third at most for
-    a <= 3. Both entries are those of the chord instead if a count is so large, or so far from its mean, that
-    the chord is steeper: one count then moves eta_0 no farther than to log y, and eta_1 no farther than to
-    the dispersion at which the variance is (y - m)^2.
+    a <= 3. The first entry is that of the chord instead if a count is so large that the chord is steeper: one
+    count then moves eta_0 no farther than to log y.
+
+    A count far from its mean says more of the mean than of the dispersion, and the information of a chord
+    would make it certain of both. So the information of the dispersion is never more than the above, and the
+    second entry of the score is bounded if (y - m)^2 is about e^5 times what the dispersion explains: one
+    count then moves eta_1 little farther than to the dispersion at which the variance is (y - m)^2.
 
     Example:
         >>> import credo
@@ -97,12 +110,13 @@ class NegativeBinomial(LikelihoodBase):
         return log_negative_binomial(_count(y, eta), eta[0], self.log_dispersion(eta))
 
     def score(self, eta: Array, y: PyTree) -> Array:
-        """(y - m) / (1 + a m), and the derivative by log a."""
+        """(y - m) / (1 + a m), and the derivative by log a, bounded for counts that nobody could expect."""
         count = _count(y, eta)
         first = (count - jnp.exp(eta[:1])) / (1.0 + self._product(eta))
         if self.dispersion is not None:
             return first
-        return jnp.append(first, self._slope(eta, count))
+        most = jnp.maximum(self._information(eta), _LEAST) * self._reach(eta, count)
+        return jnp.append(first, jnp.minimum(self._slope(eta, count), most))
 
     def _slope(self, eta: Array, count: Array) -> Array:
         """The derivative of log p(y) by log a, a scalar, whose large terms cancel before they are rounded."""
@@ -110,27 +124,30 @@ class NegativeBinomial(LikelihoodBase):
         gap = (jnp.exp(eta[0]) - count) / (1.0 + product)
         return -shape * (digamma_gap(shape, count) - jnp.log1p(product)) - gap
 
+    def _information(self, eta: Array) -> Array:
+        """What stands for the Fisher information of log a, a scalar of at most 1/2."""
+        product = self._product(eta)
+        share = product / (1.0 + product)
+        return 0.5 * share**2 / (1.0 + jnp.exp(self.log_dispersion(eta)) / (1.0 + product))
+
+    def _reach(self, eta: Array, count: Array) -> Array:
+        """How far one count may move log a, a scalar: hardly bounded if it could be expected."""
+        excess = (count - jnp.exp(eta[0])) ** 2 - jnp.exp(eta[0])
+        best = jnp.log(jnp.maximum(excess, 1e-30)) - 2.0 * eta[0]  # there the variance is the squared error
+        way = jnp.where(excess > 0, jnp.maximum(best - self.log_dispersion(eta), 0.0), 0.0)
+        return (1.0 + way) * jnp.exp(jnp.maximum(_TAIL - way, 0.0))
+
     def _product(self, eta: Array) -> Array:
         """a m, a scalar."""
         return jnp.exp(jnp.minimum(eta[0] + self.log_dispersion(eta), 80.0))
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """The root of the Fisher information, or of the chord's slope where that is larger."""
+        """The root of the Fisher information; for the mean, of the chord's slope where that is larger."""
         count, product = _count(y, eta), self._product(eta)
-        mean = jnp.exp(eta[0])
         first = jnp.exp(0.5 * eta[0]) / jnp.sqrt(1.0 + product) * secant_root(count * jnp.exp(-eta[0]))
         if self.dispersion is not None:
             return first.reshape(1, 1)
-        own = self.log_dispersion(eta)
-        share = product / (1.0 + product)
-        info = 0.5 * share**2 / (1.0 + jnp.exp(own) / (1.0 + product))
-        # the dispersion at which the variance is the square of the error
-        excess = (count - mean) ** 2 - mean
-        best = jnp.log(jnp.maximum(excess, 1e-30)) - 2.0 * eta[0]
-        way = jnp.where(excess > 0, best - own, 0.0)
-        slope = self._slope(eta, count)
-        chord = jnp.where((way > 0) & (slope > 0), slope / jnp.where(way > 0, way, 1.0), 0.0)
-        return jnp.diag(jnp.stack([first, jnp.sqrt(jnp.maximum(info, chord))]))
+        return jnp.diag(jnp.stack([first, jnp.sqrt(self._information(eta))]))
 
     def mean(self, eta: Array) -> Array:
         """m."""
