@@ -247,3 +247,36 @@ def test_the_default_learner_is_uncertain_before_any_trial() -> None:
     mean, sd = best.expect([point])
     # the variance is 1/2, that of an inverse-gamma law at its start, and that of the level is the same
     assert abs(mean[0]) < 1e-5 and abs(sd[0] - 1.0) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([1.0]), np.array([[1.0]]), np.float32(1.0), jnp.ones(()), 1, True]
+)
+def test_a_value_may_be_whatever_holds_one_number(value: Any) -> None:
+    search = optimize.Optimizer(None, {"x": (0.0, 1.0)})
+    search.tell({"x": 0.5}, value)
+    assert search.best == ({"x": 0.5}, 1.0)
+
+
+def test_parameters_of_one_value_stand_beside_others_and_alone() -> None:
+    bounds: Any = {"x": (0.0, 1.0), "fixed": (0.3, 0.3), "log": (1e-3, 1e-3, "log"), "n": (4, 4, "whole")}
+    bounds |= {"kind": ["only"]}
+    search = optimize.Optimizer(None, bounds, goal="min", seed=0)
+    for _ in range(9):
+        point: Any = search.ask()
+        assert (point["fixed"], point["log"], point["n"], point["kind"]) == (0.3, 1e-3, 4, "only")
+        search.tell(point, (point["x"] - 0.2) ** 2)
+    assert abs(search.best[0]["x"] - 0.2) < 0.1  # type: ignore[index, call-overload]
+    alone = optimize.Optimizer(None, {"fixed": (0.3, 0.3), "kind": ["only"]})
+    for _ in range(3):
+        point = alone.ask()
+        assert point == {"fixed": 0.3, "kind": "only"}
+        alone.tell(point, 1.0)
+
+
+def test_an_end_of_a_range_in_single_precision_is_the_end() -> None:
+    search = optimize.Optimizer(None, {"rate": (1e-4, 0.1, "log")})
+    for end in (1e-4, 0.1):
+        search.tell({"rate": np.float32(end)}, 1.0)
+    with pytest.raises(credo.CredoError, match=r"rate must be a number from 0\.0001 to 0\.1"):
+        search.tell({"rate": 0.99e-4}, 1.0)

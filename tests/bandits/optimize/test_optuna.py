@@ -6,6 +6,7 @@ import builtins
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.needed import needs
 
@@ -93,3 +94,12 @@ def test_its_absence_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(credo.CredoError, match="package optuna, which is not installed: pip install optuna"):
         optimize.optuna_sampler()
+
+
+@pytest.mark.slow
+def test_a_trial_of_infinite_value_is_one_that_failed() -> None:
+    optuna = needs("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optimize.optuna_sampler(seed=0))
+    study.optimize(lambda trial: float("inf") if trial.number == 1 else trial.suggest_float("x", 0, 1), 8)
+    assert len(study.trials) == 8 and np.isfinite(study.best_value)

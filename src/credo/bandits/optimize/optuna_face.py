@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,9 @@ def optuna_sampler(
                 if past.state == states.RUNNING:
                     search.wait_for(point)
                 else:
-                    search.tell(point, past.value if past.state == states.COMPLETE else None)
+                    # Optuna takes infinity for the value of a trial; here it is a trial that failed
+                    value = past.value if past.state == states.COMPLETE else None
+                    search.tell(point, value if value is not None and math.isfinite(value) else None)
             answer: Any = search.ask()
             return {name: _parameter(one).value_of(answer[name]) for name, one in search_space.items()}
 

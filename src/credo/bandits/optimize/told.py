@@ -95,7 +95,7 @@ class Told:
 def read_value(value: object) -> float:
     """A finite number; a `CredoError` says that it is none."""
     array = np.asarray(value) if not isinstance(value, str | bytes) else np.asarray(np.nan)
-    number = float(array) if array.size == 1 and array.dtype.kind in "biuf" else np.nan
+    number = float(array.reshape(())) if array.size == 1 and array.dtype.kind in "biuf" else np.nan
     if not np.isfinite(number):
         raise CredoError(f"value must be a finite number; got {value!r}.", field="value")
     return number

@@ -18,6 +18,9 @@ __all__ = ["Choices", "Option", "Range", "read_variable"]
 Option: TypeAlias = str | int | float | bool | None
 """A value of a variable."""
 
+ROUNDING = 1e-6
+"""How far, relative to an end of a range, a number may be outside: as single precision rounds the end."""
+
 GRID = 2.0**22
 """How many steps there are between 0 and 1 of an encoded number."""
 
@@ -26,8 +29,8 @@ GRID = 2.0**22
 class Range:
     """Numbers from a low to a high one, on a linear or logarithmic scale, of any value or whole.
 
-    A `CredoError` refuses ends that are no finite numbers in order, not whole, or not above 0 for a
-    logarithm.
+    Equal ends make it a constant, as where a search is narrowed by hand. A `CredoError` refuses ends that are
+    no finite numbers in order, not whole, or not above 0 for a logarithm.
     """
 
     name: str
@@ -37,7 +40,7 @@ class Range:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             self._refuse("two finite numbers, the lower one first")
         if self.log and self.low <= 0:
             self._refuse("above 0 for a logarithmic scale")
@@ -62,7 +65,11 @@ class Range:
     @property
     def count(self) -> int | None:
         """How many values there are; None if they are not counted."""
-        return round(self.high - self.low) + 1 if self.whole else None
+        return round(self.high - self.low) + 1 if self.whole or self._constant else None
+
+    @property
+    def _constant(self) -> bool:
+        return self.low == self.high
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -75,22 +82,29 @@ class Range:
 
     def every(self) -> list[np.ndarray]:
         """The parts of all values, if they are whole."""
-        return [self.encode(int(self.low) + i) for i in range(self.count or 0)]
+        return [self.encode(self.low + i) for i in range(self.count or 0)]
 
     def encode(self, value: object) -> np.ndarray:
         """The part of a row (1,); a `CredoError` says that the value is not in the range."""
         number = math.nan
         if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-            number = float(value)
+            number = self._at_an_end(float(value))
         if not self.low <= number <= self.high or (self.whole and number != round(number)):
             kind = "a whole number" if self.whole else "a number"
             raise CredoError(
                 f"{self.name} must be {kind} from {self.low:g} to {self.high:g}; got {value!r}.",
                 field=self.name,
             )
+        if self._constant:
+            return np.array([-1.0])
         low, high = self._ends
         share = ((math.log(number) if self.log else number) - low) / (high - low)
         return np.round(np.array([2.0 * share - 1.0]) * GRID) / GRID
+
+    def _at_an_end(self, number: float) -> float:
+        """The end of the range that a number is but for the rounding of single precision, or the number."""
+        ends = (end for end in (self.low, self.high) if math.isclose(number, end, rel_tol=ROUNDING))
+        return next(ends, number)
 
     def plain(self, value: Any) -> float | int:
         """A value as a plain Python number."""
@@ -114,6 +128,8 @@ class Range:
 
     def snap(self, part: Array) -> Array:
         """The nearest part that is a value, in a compiled program."""
+        if self._constant:
+            return jnp.full_like(part, -1.0)
         inside = jnp.clip(part, -1.0, 1.0)
         if self.whole:
             inside = self._part(self.value(inside))
@@ -126,7 +142,7 @@ class Range:
 
     def place(self, unit: Array) -> Array:
         """The part of a number from 0 to 1, of which every whole number has its share."""
-        if not self.whole:
+        if not self.whole or self._constant:
             return self.snap(2.0 * unit[None] - 1.0)
         low, high = self.low - 0.5, self.high + 0.5
         if self.log:
@@ -137,7 +153,7 @@ class Range:
 
     def others(self, part: Array) -> list[Array]:
         """The parts of the whole numbers just below and above, which are the number itself at an end."""
-        if not self.whole:
+        if not self.whole or self._constant:
             return []
         steps = (self.value(part) + move for move in (-1.0, 1.0))
         return [self.snap(self._part(jnp.clip(step, self.low, self.high))) for step in steps]
@@ -147,7 +163,7 @@ class Range:
 class Choices:
     """One of several options, which have no order: texts, numbers, booleans or None.
 
-    A `CredoError` refuses fewer than two options, two that are equal, and one of another kind.
+    One option makes it a constant. A `CredoError` refuses none, two that are equal, and one of another kind.
     """
 
     name: str
@@ -155,10 +171,10 @@ class Choices:
 
     def __post_init__(self) -> None:
         plain = all(one is None or isinstance(one, str | int | float) for one in self.options)
-        if not plain or len(self.options) < 2 or len(set(self.options)) < len(self.options):
+        if not plain or not self.options or len(set(self.options)) < len(self.options):
             raise CredoError(
-                f"the bounds of {self.name} must list at least two different texts, numbers, booleans or "
-                f"None; got {list(self.options)!r}.",
+                f"the bounds of {self.name} must list different texts, numbers, booleans or None; "
+                f"got {list(self.options)!r}.",
                 field="bounds",
             )
 
