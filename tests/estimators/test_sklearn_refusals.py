@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import credo
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, DataError
 
 Call = Callable[[Any], object]
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -190,3 +190,13 @@ def test_a_file_of_another_estimator_is_refused(regressor: Any, tmp_path: Path) 
     other = credo.save(tmp_path / "other.credo", learner, learner.init())
     with pytest.raises(credo.FormatError, match="kept no estimator"):
         credo.OnlineRegressor.load(other)
+
+
+@pytest.mark.parametrize("value", [1e153, -1e200, 1e31])
+def test_a_target_whose_square_is_beyond_all_numbers_is_refused(value: float) -> None:
+    x = np.arange(12.0).reshape(6, 2)
+    y = np.asarray([1.0, 2.0, value, 3.0, 4.0, 5.0])
+    for rows in (x, x.astype(object)):
+        with pytest.raises(DataError, match=r"y must be numbers of at most 1e\+30; row 3 has") as refusal:
+            credo.OnlineRegressor(model="linear").fit(rows, y)
+        assert refusal.value.field == "y" and isinstance(refusal.value, ValueError)

@@ -28,6 +28,7 @@ from credo.likelihoods import Normal
 from credo.live.feature_values import origin_of
 from credo.recipes.architecture import Network
 from credo.recipes.settings import NumberWords
+from credo.tables.cells import LARGEST_TARGET
 
 __all__ = ["RiverRegressor"]
 
@@ -167,10 +168,6 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
         self._origin = float(extras["origin"])
 
 
-MOST = 1e30
-"""The largest size of a target."""
-
-
 def target_of(y: object) -> float:
     """A target as a number; a CredoError if it is none, not finite, or too large."""
     if isinstance(y, numbers.Real | np.bool_):
@@ -178,9 +175,9 @@ def target_of(y: object) -> float:
             value = float(y)
         except OverflowError:
             value = math.inf
-        if abs(value) <= MOST:
+        if abs(value) <= LARGEST_TARGET:
             return value
-    raise CredoError(f"y must be a finite number of at most {MOST:g}; got {y!r}.", field="y")
+    raise CredoError(f"y must be a finite number of at most {LARGEST_TARGET:g}; got {y!r}.", field="y")
 
 
 def targets_of(values: np.ndarray) -> np.ndarray:
@@ -188,7 +185,7 @@ def targets_of(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "fiub":
         return np.array([target_of(value) for value in values.tolist()], float)
     targets = values.astype(float)
-    bad = ~(np.abs(targets) <= MOST)
+    bad = ~(np.abs(targets) <= LARGEST_TARGET)
     if bad.any():
         target_of(values[int(np.argmax(bad))].item())
     return targets

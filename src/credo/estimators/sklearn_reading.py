@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from credo.core.errors import DataError
 from credo.estimators.sklearn_inputs import Matrix, Table, by_name, read_table, text_cell
-from credo.tables.cells import to_numbers
+from credo.tables.cells import LARGEST_TARGET, to_numbers
 
 __all__ = ["UNREAD", "read", "read_weights"]
 
@@ -32,6 +32,8 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
         return rows, _targets(estimator, y, len(rows), numbers)
     if not mixed:
         rows, y = _numbers(estimator, X, y, reset=reset, numbers=numbers)
+        if numbers and y is not UNREAD:
+            _require_sizes(y)
         return rows, y
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     if table is None:
@@ -137,4 +139,15 @@ def _targets(estimator: Any, y: Any, count: int, numbers: bool) -> Any:
     kind: Any = np.float64 if numbers else None
     y = check_array(column_or_1d(y, warn=True), ensure_2d=False, input_name="y", dtype=kind)
     check_consistent_length(np.empty(count), y)
+    if numbers:
+        _require_sizes(y)
     return y
+
+
+def _require_sizes(y: np.ndarray | None) -> None:
+    """Refuse targets whose squares are beyond all numbers: forecasts would be NaN."""
+    far = np.flatnonzero(np.abs(y) > LARGEST_TARGET) if y is not None else np.zeros(0, int)
+    if y is not None and far.size:
+        raise DataError(
+            f"y must be numbers of at most {LARGEST_TARGET:g}; row {far[0] + 1} has {y[far[0]]:g}.", field="y"
+        )

@@ -12,6 +12,7 @@ from credo.tables.marks import Mark, decorated, join_plain
 
 __all__ = [
     "LARGEST",
+    "LARGEST_TARGET",
     "MISSING",
     "Cells",
     "cell_text",
@@ -34,6 +35,10 @@ MISSING = frozenset(form for s in _SPELLINGS for form in (s, s.lower(), s.upper(
 
 LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
+
+LARGEST_TARGET = 1e30
+"""The largest size of a target of the estimators: its square is a number in double precision, and so is its
+distance from another one in single precision."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
 _PLAIN = frozenset((float, int))

@@ -129,3 +129,21 @@ def test_what_weakens_an_estimate_is_said() -> None:
     same = Log(("a", "b"), chosen, np.ones(2000), np.full(2000, 0.5))
     assert "the likelihood sees no spread" in _warnings(same, [0.5, 0.5])
     assert "give `reward_range`" in _warnings(log, "a", estimator="ips", interval="sequence")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("rewards", 1e160, r"rewards must be from -1e\+30 to 1e\+30; row 1 has 1e\+160"),
+        ("rewards", -1e308, "row 1 has -1e"),
+        ("propensities", 1e-200, "propensities must be at least 1e-30; row 1 has 1e-200"),
+    ],
+)
+def test_numbers_whose_squares_are_beyond_all_numbers_are_refused(
+    field: str, value: float, words: str
+) -> None:
+    told: dict[str, Any] = {"chosen": [0, 1], "rewards": [1.0, 0.0], "propensities": [0.5, 0.5]}
+    told[field] = [told[field][0], value]
+    with pytest.raises(CredoError, match=words) as refusal:
+        Log(arms=("a", "b"), **told)
+    assert refusal.value.field == field

@@ -266,7 +266,8 @@ def test_parameters_of_one_value_stand_beside_others_and_alone() -> None:
         point: Any = search.ask()
         assert (point["fixed"], point["log"], point["n"], point["kind"]) == (0.3, 1e-3, 4, "only")
         search.tell(point, (point["x"] - 0.2) ** 2)
-    assert abs(search.best[0]["x"] - 0.2) < 0.1  # type: ignore[index, call-overload]
+    best: Any = search.best[0]
+    assert abs(best["x"] - 0.2) < 0.1
     alone = optimize.Optimizer(None, {"fixed": (0.3, 0.3), "kind": ["only"]})
     for _ in range(3):
         point = alone.ask()

@@ -200,3 +200,36 @@ def test_a_log_that_could_not_be_taken_up_is_free_again(tmp_path: pathlib.Path) 
     with pytest.raises(credo.DataError, match="lacks the numbers of its decisions"):
         coins(log=log, replay=True)
     coins(log=log).close()
+
+
+def _nested(depth: int) -> Any:
+    inside: Any = 1.0
+    for _ in range(depth):
+        inside = {"a": inside}
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        (_nested(900), "context must have at most 8 levels"),
+        ({"a": [[[[[[[[1.0]]]]]]]]}, "context must have at most 8 levels"),
+        ([0.0] * 1_000_000, "context must have at most 10,000 entries; got 1,000,000"),
+        ({str(number): 1.0 for number in range(10_001)}, "context must have at most 10,000 entries"),
+        ({"t": "x" * 10_001}, "a text in context must have at most 10,000 characters; got 10,001"),
+    ],
+    ids=["objects", "lists", "numbers", "names", "text"],
+)
+def test_a_context_that_can_only_be_a_mistake_is_refused_and_leaves_the_log(
+    context: Any, words: str, tmp_path: pathlib.Path
+) -> None:
+    bandit = linear(log=tmp_path / "log.jsonl")
+    for act in (
+        lambda: bandit.decide(context),
+        lambda: bandit.decide_batch([context]),
+        lambda: bandit.observe(context, "red", 1.0),
+    ):
+        with pytest.raises(credo.CredoError, match=words):
+            act()
+    bandit.close()
+    assert not (tmp_path / "log.jsonl").read_text() and bandit.counts.decisions == 0

@@ -31,6 +31,9 @@ from credo.core.types import PyTree
 
 __all__ = ["Log"]
 
+LARGEST = 1e30
+"""The largest reward, and the largest weight of a row: the squares of such numbers can still be added."""
+
 
 @dataclass(frozen=True, eq=False)
 class Log:
@@ -123,6 +126,19 @@ class Log:
             raise DataError(
                 f"propensities must be above 0 and at most 1; row {wrong[0]} has {p[wrong[0]]:g}.",
                 field="propensities",
+            )
+        absurd = np.flatnonzero(p < 1.0 / LARGEST)
+        if absurd.size:
+            raise DataError(
+                f"propensities must be at least {1.0 / LARGEST:g}; row {absurd[0]} has {p[absurd[0]]:g}.",
+                field="propensities",
+            )
+        known = np.where(np.isfinite(self.rewards), self.rewards, 0.0)
+        far = np.flatnonzero(np.abs(known) > LARGEST)
+        if far.size:
+            raise DataError(
+                f"rewards must be from {-LARGEST:g} to {LARGEST:g}; row {far[0]} has {known[far[0]]:g}.",
+                field="rewards",
             )
         object.__setattr__(self, "propensities", np.minimum(p, 1.0))
         barred = np.flatnonzero(~self.allowed[rows, self.chosen])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import jax
@@ -20,6 +20,10 @@ RewardRange: TypeAlias = tuple[float, float]
 """The least and the greatest reward that there may be."""
 
 
+DEEPEST, MOST, LONGEST = 8, 10_000, 10_000
+"""How deep objects and lists of a context may be nested, how many entries they may have together, and how
+many characters a text: what is said of a decision is kept until its reward comes, and logged."""
+
 _LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
@@ -27,6 +31,8 @@ def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
     """Letters that stand for a context, the arms that were asked for (None: all) and what else was said: the
     same ones whenever values are the same, in any order of names, as whole numbers or not, and from a log.
     """
+    if type(context) is not np.ndarray:
+        _require_modest(context)
     table = _table(context)
     if table is None:
         more["context"] = context
@@ -37,6 +43,28 @@ def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
         **{name: plain(value, _number, _numbers) for name, value in more.items()},
     }
     return _digest(table, _LETTERS(asked))
+
+
+def _require_modest(context: Any) -> None:
+    """Refuse a context that is so deep, or so long, that it can only be a mistake."""
+    entries = 0
+    inside = [(context, 0)]
+    while inside:
+        value, depth = inside.pop()
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise CredoError(
+                f"a text in context must have at most {LONGEST:,} characters; got {len(value):,}.",
+                field="context",
+            )
+        if not isinstance(value, Mapping | list | tuple):
+            continue
+        entries += len(value)
+        if entries > MOST or depth == DEEPEST:
+            what = f"at most {MOST:,} entries" if entries > MOST else f"at most {DEEPEST} levels"
+            got = f"; got {len(value):,} in one list or object" if entries > MOST else ", one in another"
+            raise CredoError(f"context must have {what}{got}.", field="context")
+        parts = value.values() if isinstance(value, Mapping) else value
+        inside.extend((part, depth + 1) for part in parts)
 
 
 def _table(context: Any) -> np.ndarray | None:
