@@ -58,7 +58,7 @@ EASY = {
 KEPT = ROOT / ".pytest_cache" / "jax" / "programs"
 """Where the command line that a test starts as a process of its own keeps its programs, too."""
 
-LARGE = (1200 if ASKED == "quick" else 2000) * 2**20
+LARGE = (1100 if ASKED == "quick" else 1800) * 2**20
 """Bytes of memory from which on a process that runs tests forgets its programs.
 
 Some 800 MiB are modules, and a program takes almost one, so that without this the processes grew to 5 GB;
