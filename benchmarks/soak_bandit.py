@@ -36,7 +36,8 @@ WINDOW, RECENT = 40, 10
 the lines that a kill left without an answer.
 """
 
-OPTIONS = ["--agent", "linear", "--policy", "thompson"]
+OPTIONS: list[str] = []
+"""The default agent, as users have it."""
 
 
 def main() -> int:

@@ -200,3 +200,13 @@ def test_a_target_whose_square_is_beyond_all_numbers_is_refused(value: float) ->
         with pytest.raises(DataError, match=r"y must be numbers of at most 1e\+30; row 3 has") as refusal:
             credo.OnlineRegressor(model="linear").fit(rows, y)
         assert refusal.value.field == "y" and isinstance(refusal.value, ValueError)
+
+
+@pytest.mark.parametrize(("kind", "plain"), [("Int64", "int64"), ("boolean", "bool"), ("Float64", "float64")])
+def test_labels_of_pandas_own_kinds_come_back_as_they_were(kind: Any, plain: str) -> None:
+    x = np.arange(24.0).reshape(12, 2)
+    labels = pd.Series([1, 0, 1, 1, 0, 0] * 2, dtype=kind)
+    for rows in (x, x.astype(object), pd.DataFrame(x, columns=["a", "b"])):
+        classifier = credo.OnlineClassifier(model="linear").fit(rows, labels)
+        assert classifier.classes_.dtype == plain
+        assert classifier.predict(rows).dtype == plain

@@ -24,6 +24,8 @@ from credo.serve import Client, ServiceError
 ROOT = Path(__file__).parents[2]
 CREDO = str(Path(sys.executable).parent / "credo")
 BANDIT: dict[str, Any] = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0}
+DEFAULT: dict[str, Any] = {"kind": "bandit", "arms": ["red", "blue"], "features": 4}
+SHOPS = ("shop", "shop-default")
 BANK: dict[str, Any] = {"target": "y", "columns": LINEAR["columns"], "classes": ["no", "yes"]}
 
 
@@ -64,6 +66,11 @@ def test_the_pages_are_true(tmp_path: Path, name: str, blocks: int, verdicts: in
     assert said.count("the state is the same, bit by bit; 0 other answers") == verdicts
 
 
+def context_of(model: str, id: str) -> dict[str, Any] | None:
+    """What is known at a decision: nothing, where the agent is one of chances."""
+    return {"number": float(id.partition("-")[2]) % 7.0} if model == "shop-default" else None
+
+
 class _Load:
     """Clients that learn, forecast, label, decide and reward until they are stopped, and note answers."""
 
@@ -88,8 +95,8 @@ class _Load:
 
     def _one(self, client: Client, seed: int, number: int) -> None:
         for model in self.models:
-            if model == "shop":
-                self._decide(client, f"{seed}-{number}")
+            if model in SHOPS:
+                self._decide(client, model, f"{seed}-{number}")
                 continue
             one = row(number, seed + 1)
             y = one["y"] if model.startswith("linear") else ("yes" if one["y"] > 0 else "no")
@@ -99,11 +106,11 @@ class _Load:
             else:
                 self._note(model, "learn", one["id"], client.learn(model, one["x"], y, one["id"]))
 
-    def _decide(self, client: Client, id: str) -> None:
-        decision = client.decide("shop", id=id)
+    def _decide(self, client: Client, model: str, id: str) -> None:
+        decision = client.decide(model, context_of(model, id), id=id)
         decision.pop("id")
-        self._note("shop", "decide", id, decision)
-        self._note("shop", "reward", id, client.reward("shop", id, float(decision["arm"] == "red")))
+        self._note(model, "decide", id, decision)
+        self._note(model, "reward", id, client.reward(model, id, float(decision["arm"] == "red")))
 
     def _note(self, model: str, kind: str, id: str, answer: dict[str, Any]) -> None:
         self.repeats += bool(answer.pop("duplicate", False))
@@ -148,6 +155,8 @@ def _again(client: Client, load: _Load, model: str, kind: str, id: str) -> dict[
     content = {"learn": {"x": one["x"], "y": y}, "predict": {"x": one["x"]}, "label": {"y": y}}.get(kind, {})
     if kind == "reward":
         content = {"value": float(load.acknowledged[model, "decide", id]["arm"] == "red")}
+    if kind == "decide":
+        content = {"context": context_of(model, id)}
     return client._call("POST", f"/v1/models/{model}/{kind}", {"id": id, **content})
 
 
@@ -195,6 +204,7 @@ def test_a_kill_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.thorough)])
 def test_many_kills_lose_nothing(tmp_path: Path, kills: int) -> None:
     specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
+    specs["shop-default"] = DEFAULT
     print(_killed(tmp_path / "service", specs, kills, clients=16))
 
 

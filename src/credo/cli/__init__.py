@@ -1,4 +1,5 @@
-"""The command line: `credo learn`, `credo predict`, `credo reproduce`, `credo datasets`.
+"""The command line: `credo learn`, `keyed`, `predict`, `serve`, `bandit`, `flow`, `reproduce`, and two lists:
+`datasets` and `cache`.
 
 `credo learn SOURCE` reads a named data set, a file or standard input row by row: each row is predicted before
 it is learned from (test-then-train), so every printed number is about rows that were not known yet. JAX is

@@ -23,6 +23,7 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
     about columns; later ones are compared with them. What the estimator does not take is a ValueError.
     """
     mixed = None if reset else estimator._mixed
+    y = _as_numpy(y)
     named = by_name(X)
     table = read_table(X, mixed=True if named else mixed)
     if reset:
@@ -142,6 +143,14 @@ def _targets(estimator: Any, y: Any, count: int, numbers: bool) -> Any:
     if numbers:
         _require_sizes(y)
     return y
+
+
+def _as_numpy(y: Any) -> Any:
+    """Targets of pandas' own kinds as NumPy's, if none is missing: else whole numbers would become floats."""
+    kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if kind is None or y.isna().any():
+        return y
+    return y.to_numpy(dtype=kind)
 
 
 def _require_sizes(y: np.ndarray | None) -> None:
