@@ -1,9 +1,8 @@
-"""What CONTRIBUTING.md says of the sources is so: sizes of files and functions, and who may print."""
+"""What CONTRIBUTING.md says of the sources is so: who may print, and where tests stand."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,32 +10,6 @@ FOLDERS = ("src/credo", "papers/src/credo_papers")
 SOURCES = {
     str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))
 }
-MOST_LINES, MOST_OF_A_FUNCTION = 350, 80
-
-
-def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The functions of a file, and how many lines each has beside its docstring."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            end, first = node.end_lineno, node.body[0]
-            assert end is not None
-            said = 0
-            if ast.get_docstring(node) is not None and first.end_lineno is not None:
-                said = first.end_lineno - first.lineno + 1
-            yield node.name, end - node.lineno + 1 - said
-
-
-def test_files_and_functions_of_the_packages_keep_to_their_sizes() -> None:
-    texts = {name: path.read_text(encoding="utf-8") for name, path in SOURCES.items()}
-    lengths = {name: len(text.splitlines()) for name, text in texts.items()}
-    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
-    long = {
-        (name, function): length
-        for name, text in texts.items()
-        for function, length in functions(ast.parse(text))
-        if length > MOST_OF_A_FUNCTION
-    }
-    assert long == {}
 
 
 def test_below_the_command_line_nothing_prints_or_names_a_flag() -> None:

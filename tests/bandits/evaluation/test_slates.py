@@ -149,3 +149,22 @@ def test_what_cannot_be_evaluated_is_refused(
         evaluate_slates(
             Log(log.arms, log.chosen, rewards, log.propensities, **settings), **{"policy": WANTED, **options}
         )
+
+
+@pytest.mark.parametrize("estimator", ["sips", "rips"])
+def test_a_slate_of_fewer_places_gains_nothing_at_those_that_it_lacks(estimator: Any) -> None:
+    log = _log(60, 4)
+    rewards = np.nan_to_num(log.rewards)
+    rewards[0] = 1.0  # whatever stands in the first row belongs to its own slate
+    kept = np.ones(120, bool)
+    kept[3::4] = False  # every other slate has one place
+    short = replace(log, rewards=rewards).take(kept)
+    found = evaluate_slates(short, LOGGED, estimator=estimator)
+    assert found.rows == 60
+    assert found.warnings == ("there are 60 slates only, so that the interval may be too narrow",)
+    np.testing.assert_allclose(found.value, rewards[kept].sum() / 60, rtol=1e-12)
+    np.testing.assert_allclose(found.on_policy, rewards[kept].sum() / 60, rtol=1e-12)
+    # clicks at the second places of the other slates count half with a weight of one half
+    half = evaluate_slates(short, LOGGED, estimator=estimator, places=[1.0, 0.5])
+    by_hand = (rewards[::2].sum() + 0.5 * (rewards * kept)[1::2].sum()) / 60
+    np.testing.assert_allclose(half.value, by_hand, rtol=1e-12)

@@ -124,6 +124,8 @@ def evaluate_slates(
     if ess < 100 or ess < 0.05 * len(whole):
         warnings.append(
             f"the {len(whole):,} slates count as {ess:,.0f}: the policy and the log rarely choose the same"
+            if ess < 0.5 * len(whole)
+            else f"there are {len(whole):,} slates only, so that the interval may be too narrow"
         )
     return Estimate(
         value=terms.value,
