@@ -160,6 +160,23 @@ def _again(client: Client, load: _Load, model: str, kind: str, id: str) -> dict[
     return client._call("POST", f"/v1/models/{model}/{kind}", {"id": id, **content})
 
 
+def _require_acknowledged(client: Client, load: _Load) -> None:
+    """Whatever was acknowledged is known, and is answered as it was."""
+    for (model, kind, id), answer in load.acknowledged.items():
+        again = _again(client, load, model, kind, id)
+        assert again.pop("duplicate") is True, (model, kind, id)
+        if answer.get("stage") is None:
+            assert again == answer, (model, kind, id)
+
+
+def _require_verified(folder: Path, models: int) -> None:
+    """The lines of every model, replayed, give its state bit by bit."""
+    check = [CREDO, "serve", str(folder), "--verify"]
+    verdict = subprocess.run(check, env=environment(), capture_output=True, text=True)
+    assert verdict.returncode == 0, verdict.stdout + verdict.stderr
+    assert verdict.stdout.count("the state is the same, bit by bit; 0 other answers") == models
+
+
 def _killed(folder: Path, specs: dict[str, dict[str, Any]], kills: int, clients: int) -> str:
     """Kill a service under load again and again; then nothing is lost or moved, and all is bit by bit."""
     with _Server(folder) as server, Client(server.url, retries=100) as client:
@@ -180,17 +197,10 @@ def _killed(folder: Path, specs: dict[str, dict[str, Any]], kills: int, clients:
         time.sleep(0.5)
         load.stop()
         assert len(load.acknowledged) > 20 * kills
-        for (model, kind, id), answer in load.acknowledged.items():
-            again = _again(client, load, model, kind, id)
-            assert again.pop("duplicate") is True, (model, kind, id)
-            if answer.get("stage") is None:
-                assert again == answer, (model, kind, id)
+        _require_acknowledged(client, load)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
-    check = [CREDO, "serve", str(folder), "--verify"]
-    verdict = subprocess.run(check, env=environment(), capture_output=True, text=True)
-    assert verdict.returncode == 0, verdict.stdout + verdict.stderr
-    assert verdict.stdout.count("the state is the same, bit by bit; 0 other answers") == len(specs)
+    _require_verified(folder, len(specs))
     return f"{kills} kills, {len(load.acknowledged):,} acknowledged, 0 lost, {load.repeats} repeats"
 
 
@@ -206,6 +216,64 @@ def test_many_kills_lose_nothing(tmp_path: Path, kills: int) -> None:
     specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
     specs["shop-default"] = DEFAULT
     print(_killed(tmp_path / "service", specs, kills, clients=16))
+
+
+WIDE = {f"new-{number}": 1.0 for number in range(10_000)}
+PAGE = {"Origin": "https://evil.example"}
+REBOUND = {"Host": "evil.example"}
+ATTACKS: list[tuple[bytes, dict[str, str], int]] = [
+    (b'{"id": "bad", "x": {"a": "\\ud800"}, "y": 1}', {}, 400),
+    (b'{"id": "bad", "x": {"\\ud800": 1}, "y": 1}', {}, 400),
+    (json.dumps({"id": "bad", "x": WIDE, "y": 1.0}).encode(), {}, 422),
+    (json.dumps({**row(1), "id": "bad"}).encode(), {"Content-Type": "text/plain"}, 415),
+    (json.dumps({**row(1), "id": "bad"}).encode(), PAGE, 403),
+    (json.dumps({**row(1), "id": "bad"}).encode(), REBOUND, 403),
+    (b"[" * 100_000, {}, 400),
+]
+
+
+def _attack(url: str, halves: list[socket.socket]) -> None:
+    """Send what must be refused, and leave heads half sent."""
+    for body, headers, status in ATTACKS:
+        kind = {"Content-Type": "application/json"}
+        answer = httpx.post(f"{url}/v1/models/linear/learn", content=body, headers=kind | headers, timeout=60)
+        assert answer.status_code == status, answer.text
+    for _ in range(20):
+        half = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+        half.sendall(b"POST /v1/models/linear/learn HTTP/1.1\r\nHost: 127.0.0.1\r\nx-half: ")
+        halves.append(half)
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as long:
+        long.sendall(b"GET / HTTP/1.1\r\n" + b"x: " + b"a" * 200_000)
+        assert long.recv(100).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(600)
+def test_hostile_clients_take_nothing_from_honest_ones(tmp_path: Path) -> None:
+    specs = {"linear": LINEAR, "shop": BANDIT}
+    folder, halves = tmp_path / "service", list[socket.socket]()
+    with _Server(folder) as server, Client(server.url, retries=100) as client:
+        for name, spec in specs.items():
+            client.add(name, **spec)
+        for name in specs:
+            client.wait(name)
+        load = _Load(server.url, list(specs), 16)
+        for _ in range(3):
+            before = len(load.acknowledged)
+            _attack(server.url, halves)
+            time.sleep(0.5)
+            assert len(load.acknowledged) > before
+        load.stop()
+        for half in halves[:20]:
+            half.settimeout(30.0)
+            assert half.recv(100).startswith(b"HTTP/1.1 408")  # within ten seconds of its first byte
+        for half in halves:
+            half.close()
+        assert client._http.get("/livez").status_code == client._http.get("/readyz").status_code == 200
+        _require_acknowledged(client, load)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+    _require_verified(folder, len(specs))
 
 
 def test_a_client_asks_again_with_the_same_id() -> None:
