@@ -211,7 +211,8 @@ ERRORS = [
     ({"categorical": ["a"], "drop": ["a"]}, {"y": Y}, "column 'a' cannot be in categorical: it is in drop."),
     ({"drop": ["a"]}, {"y": Y}, "no column is left to learn 'y' from: column 'a' is left out: as asked."),
     ({}, {"y": ["u"] * 40}, "target 'y' is always 'u' in the first 40 rows, so nothing can be learnt"),
-    ({"task": "regression"}, {"y": ["2"] * 40}, "target 'y' is always '2' in the first 40 rows"),
+    ({}, {"y": ["2"] * 40}, "or `task='regression'` if it is a number that will change"),
+    ({"task": "classification"}, {"y": ["2"] * 40}, "target 'y' is always '2' in the first 40 rows"),
     ({}, {"y": ["", "NA"] * 20}, "target 'y' is missing in all of the first 40 rows"),
     ({}, {"y": ["inf"] * 40}, "target 'y' is missing in all of the first 40 rows"),
     ({"task": "regression"}, {"y": Y}, "target 'y' holds text such as 'u', which regression cannot"),
@@ -236,6 +237,14 @@ def test_refusals(arguments: Any, columns: Any, sentence: Any) -> None:
     arguments = {"target": "y", **arguments}
     with pytest.raises(CredoError, match=re.escape(sentence)):
         infer_schema(chunk_of(a=A, **columns), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("y", "task"), [(["2"] * 40, "regression"), (["2"] * 40, "count"), ([5.5] * 40, None)]
+)
+def test_a_number_that_is_constant_so_far_may_be_learned(y: Any, task: Any) -> None:
+    target = infer_schema(chunk_of(a=A, y=y), "y", task=task).target
+    assert target.task == (task or "regression")
 
 
 def test_too_many_classes() -> None:

@@ -161,10 +161,11 @@ def _infer_target(
     whole = bool(numeric and (usable == np.floor(usable)).all())
     labels = _labels(present, wrong if numeric else None, whole)
     count = len(labels)
-    if count == 1:
+    if count == 1 and (not numeric or whole or kind is not None) and (kind is None or kind.classed):
+        number = ", or `task='regression'` if it is a number that will change" if numeric else ""
         raise DataError(
             f"target {name!r} is always {labels[0][:40]!r} in the first {len(cells)} rows, so nothing can be "
-            "learnt; name another target, or all classes with `classes`."
+            f"learnt; name another target, or all classes with `classes`{number}."
         )
     shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
     several = f"target {name!r} has {count} distinct values ({shown})"
