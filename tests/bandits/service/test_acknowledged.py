@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -56,13 +57,18 @@ def test_a_log_that_a_saved_bandit_began_brings_back_what_came_after(tmp_path: p
         for _ in range(2):
             said.append(bandit.decide())
             assert bandit.reward(said[-1].id, 1.0)
+        bandit.close()
     assert len({one.id for one in said}) == 6 and len({one.id.split("-")[0] for one in said}) == 1
     copy = bandits.Bandit.load(saved, seed=4, log=tmp_path / "copy.jsonl")
     own = copy.decide().id
-    assert bandits.Bandit.load(saved, seed=4, log=tmp_path / "copy.jsonl").reward(own, 1.0)
-    assert bandits.Bandit.load(saved, seed=5, log=tmp_path / "copy.jsonl").counts.decisions == 0
-    coins(log=log).decide()  # a new bandit goes on with the log
-    coins(log=log).decide()
+    copy.close()
+    with contextlib.closing(bandits.Bandit.load(saved, seed=4, log=tmp_path / "copy.jsonl")) as again:
+        assert again.reward(own, 1.0)
+    with contextlib.closing(bandits.Bandit.load(saved, seed=5, log=tmp_path / "copy.jsonl")) as other:
+        assert other.counts.decisions == 0
+    for _ in range(2):
+        with contextlib.closing(coins(log=log)) as new:
+            new.decide()  # a new bandit goes on with the log
     with pytest.raises(credo.DataError, match="another bandit went on with the log"):
         bandits.Bandit.load(saved, log=log)
     assert coins(log=log, replay=True).counts.decisions == 1

@@ -91,7 +91,7 @@ def test_brought_arms_come_back_from_a_file_and_from_a_log(
     copies = [
         bandits.Bandit.load(saved, log=shutil.copy(log, tmp_path / "c")),
         make(FILMS, log=shutil.copy(log, tmp_path / "d"), replay=True, shares={"long": (0.25, 1.0)}),
-        bandits.Bandit.load(bandit.save(tmp_path / "b.credo"), log=log),
+        bandits.Bandit.load(bandit.save(tmp_path / "b.credo"), log=shutil.copy(log, tmp_path / "e")),
     ]
     for copy in copies:
         same(bandit, copy)
