@@ -247,6 +247,7 @@ def test_a_reward_that_cannot_be_written_changes_nothing(
 def test_a_replay_gives_the_same_bits(tmp_path: pathlib.Path) -> None:
     bandit = service(log=tmp_path / "log")
     teach(bandit, range(24))
+    bandit.close()
     again = service(log=tmp_path / "log", replay=True)
     assert same(again.belief, bandit.belief)
 
