@@ -115,3 +115,8 @@ def test_an_unhashable_function_is_refused() -> None:
 
     with pytest.raises(credo.CredoError, match=r"log_likelihood must be hashable, .* wrap Likelihood"):
         diag_fisher.build(Likelihood(), 1.0)
+
+
+def test_the_states_have_the_names_that_they_were_published_under() -> None:
+    assert isinstance(diag_fisher.init(PARAMS), diag_fisher.EKFDiagState)
+    assert isinstance(dense_fisher.init(PARAMS), dense_fisher.EKFDenseState)

@@ -73,6 +73,10 @@ class DenseFisherState:
     ok: Array
 
 
+EKFDenseState = DenseFisherState
+"""The name of the state in the `posteriors` package, whose transforms these are."""
+
+
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,

@@ -71,6 +71,10 @@ class DiagFisherState:
     ok: Array
 
 
+EKFDiagState = DiagFisherState
+"""The name of the state in the `posteriors` package, whose transforms these are."""
+
+
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,
