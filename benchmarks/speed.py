@@ -73,8 +73,10 @@ def bank(plan: Plan) -> Readings:
     ys = jnp.asarray(rng.integers(0, 2, len(xs)))
     whole: Any = credo.auto(COLUMNS, "classification")
     begin = whole.init()
-    learners: Any = whole.learners
-    members = [(pick(learners, place), pick(begin.beliefs, place)) for place in range(whole.size)]
+    experts, beliefs = whole, begin
+    while not hasattr(experts, "learners"):  # what watches the bank, and what is stacked on it
+        experts, beliefs = experts.learner, beliefs.belief
+    members = [(pick(experts.learners, place), pick(beliefs.beliefs, place)) for place in range(experts.size)]
     # members without a network are calibrated, or stand alone
     pairs = [(getattr(one, "learner", one), getattr(belief, "belief", belief)) for one, belief in members]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import pytest
+from tests.tiers import few
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -77,7 +78,7 @@ def test_an_official_code_without_its_package_says_so_when_it_runs(speed: Any) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bandit", pytest.param("default-agent", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("name", few(["bandit", "bank", "default-agent"], "bandit"))
 def test_a_group_gives_numbers_or_reasons(speed: Any, name: str) -> None:
     readings = speed.measure(name, speed.Plan(0.01, 1))
     assert readings
