@@ -194,12 +194,12 @@ def _packages(evidence: Evidence) -> str:
     )
 
 
-def _led_by_a_peer(row: dict[str, dict[str, Any]]) -> bool:
+def _led_by_a_peer(row: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether an online peer has a smaller error or RMSE on a stream."""
     score = "rmse" if row[OURS].get("error") is None else "error"
     peers = [one.get(score) for peer, one in row.items() if peer != OURS and peer not in BATCH]
     known = [value for value in peers if value is not None]
-    return min(known) < row[OURS][score]
+    return bool(min(known) < row[OURS][score])
 
 
 def one_row(evidence: Evidence) -> str:
