@@ -310,7 +310,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         good = in_order(each(lambda result: result.ok, results))
         evidence: Array = in_order(each(lambda result: result.log_evidence, results))
         evidence = jnp.where(good, evidence, -jnp.inf).astype(belief.log_weights.dtype)
-        scores, sums, told = evidence, belief.losses, jnp.asarray(True)
+        scores = evidence
+        sums = belief.losses
+        told = jnp.asarray(True)
         if self.loss is not None:
             losses = self._losses(belief, x, y, key)
             told = jnp.any(good & jnp.isfinite(losses))  # else the row weighs nobody

@@ -28,8 +28,8 @@ _TAIL, _LEAST = 5.0, 0.05
 error, before the score of the dispersion is bounded; and the least information by which it is.
 
 Of 200 streams of 400 counts whose mean was known (m = 20, a = .25), the error of log a had a root mean square
-of 1.03 standard deviations with bounds from 4, 5 and 6 on, as without one; where the mean was a surprise (300
-at first taken for 1), 1.4, and 67 without one.
+of 1.02 to 1.03 standard deviations with bounds from 4, 5 and 6 on, as without one. Where the mean was a
+surprise (300 at first taken for 1), it was 1.4, and 67 without one.
 """
 
 _NODES = 3

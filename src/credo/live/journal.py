@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,9 +54,11 @@ class Journal:
     def _claim(self) -> None:
         """Keep every other writer away until `close`, or until this process ends.
 
-        The lines of two writers would alternate, and neither could be done again from such a file.
+        The lines of two writers would alternate, and neither could be done again from such a file. A device,
+        such as /dev/null, belongs to all of the machine, and is not locked.
         """
-        if locking.lock_open(self._file.fileno()):
+        number = self._file.fileno()
+        if not stat.S_ISREG(os.fstat(number).st_mode) or locking.lock_open(number):
             return
         self._file.close()
         raise DataError(

@@ -54,7 +54,7 @@ class Gate:
         >>> gate.require([(b"host", b"a.org")], "GET")
         Traceback (most recent call last):
             ...
-        credo.serve.problems.Problem: Host must be a loopback address, or a name that was given; got 'a.org'.
+        credo.serve.problems.Problem: Host must be a loopback address, or one of `host_name`; got 'a.org'.
     """
 
     def __init__(self, names: Iterable[str] = (), *, closed: bool = True) -> None:
@@ -74,7 +74,7 @@ class Gate:
         if self.closed and host is not None and not self._own(_host_of(host)):
             raise Problem(
                 403,
-                f"Host must be a loopback address, or a name that was given; got {host!r:.80}.",
+                f"Host must be a loopback address, or one of `host_name`; got {host!r:.80}.",
                 field="Host",
             )
         if origin is not None and not self._same(origin, host):

@@ -365,7 +365,8 @@ class Service:
         if hosted.bandit != (kind in _BANDIT_KINDS):
             what = "a bandit" if hosted.bandit else "a table"
             raise Problem(404, f"model {name!r} is {what}, which has no {kind}.", field="name")
-        need_id, strict = kind != "predict", self.options.strict
+        need_id = kind != "predict"
+        strict = self.options.strict
         rows: list[tuple[str | None, Content]] = []
         for number, content in enumerate(contents, 1):
             try:

@@ -306,8 +306,9 @@ def test_a_disk_that_fails_is_believed_no_more(tmp_path: pathlib.Path, disk: Dis
 
 
 def test_a_log_may_be_where_no_disk_is() -> None:
-    bandit = coins(log=os.devnull)
-    assert bandit.reward(bandit.decide().id, 1.0)
+    bandit, beside = coins(log=os.devnull), coins(log=os.devnull)  # a device belongs to nobody
+    for one in (bandit, beside):
+        assert one.reward(one.decide().id, 1.0)
 
 
 def test_threads_that_wait_together_share_a_flush(tmp_path: pathlib.Path, disk: Disk) -> None:

@@ -113,7 +113,8 @@ class TailedLearner(RobustLearner[B], Generic[B]):
 
     def _evidence(self, residual: Residual, trust: Trust) -> Array:
         df, level = self._tail(residual.size, residual.gap)
-        zero, seen = jnp.zeros_like(residual.gap), residual.seen
+        zero = jnp.zeros_like(residual.gap)
+        seen = residual.seen
         eye = jnp.eye(zero.shape[0], dtype=zero.dtype)
         if self.evidence == "predictive":
             predicted = StudentTPredictive(df, zero, residual.spread + level * eye)
