@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
+
+import pytest
 
 from credo.tables.live import LiveText, Pipe, is_prompt, open_pipe, until_idle
 from credo.tables.opening import ByteStream, format_of_name, open_bytes, sniff
@@ -42,3 +45,22 @@ def test_the_name_or_the_content_tells_the_format() -> None:
     assert sniff(b'{"a": 1}', "standard input", None) == "jsonl"
     assert open_bytes(io.BytesIO(b"a,b")).head() == b"a,b"
     assert ByteStream(io.BytesIO(b"a,b"), "data.csv").read() == b"a,b"
+
+
+def test_the_share_is_whole_although_another_thread_closes_the_file_while_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n")
+    file = path.open("rb")
+    stream = ByteStream(file, "t.csv")
+    look = os.fstat
+
+    def close_after(number: int) -> os.stat_result:
+        found = look(number)
+        file.close()
+        return found
+
+    monkeypatch.setattr(os, "fstat", close_after)
+    assert stream.share() == 1.0
+    assert stream.share() == 1.0

@@ -117,13 +117,13 @@ class ByteStream(io.RawIOBase):
         packed = self.stream.fileobj if isinstance(self.stream, gzip.GzipFile) else None
         if isinstance(packed, ByteStream):
             return packed.share()
-        if getattr(self.stream, "closed", False):
-            return 1.0  # whoever reads ahead has come to the end
         try:
             size = os.fstat(self.stream.fileno()).st_size
             return min(self.stream.tell() / size, 1.0) if size and self.stream.seekable() else None
         except (AttributeError, OSError, ValueError):
-            return None
+            # A thread that reads ahead closes the stream at its end, at any moment: were `closed` asked for
+            # first, it might change before the calls above.
+            return 1.0 if getattr(self.stream, "closed", False) else None
 
     def close(self) -> None:
         """Close this and the stream it reads, standard input excepted."""
