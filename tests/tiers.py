@@ -10,8 +10,9 @@
 
 A test marked `table` goes through many cases. Where they combine the values of several parameters, as many
 as hold every value are quick, as many more as hold every pair of values are slow, and the rest is thorough.
-Where they are a list, every fourth is quick (fewer of a long one), twice as many are slow, and the others
-are thorough.
+Where they are a list, every fourth is quick (fewer of a long one), as many are slow at least, and the others
+are thorough. Where every case of a table is marked slow as well, those that would be quick are slow, and all
+others are thorough: a case that costs more than half a second costs as much in each of its rows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TIERS = ("quick", "slow", "optimised", "crash", "thorough")
 EVERY, MOST = 4, 12
 """Of a list, one in so many cases is quick, and at most so many."""
 
-SLOW = 24
+SLOW = 12
 """Of a list, at most so many cases are slow."""
 
 MARKS = {
@@ -93,8 +94,9 @@ def spread(items: Sequence[pytest.Item]) -> None:
         values = [tuple(row.callspec._idlist) for row in rows]
         quick = sample(values)
         slow = cover(values, 2, quick) if len(values[0]) > 1 else among(len(rows), quick)
+        costly = rows[0].get_closest_marker("slow") is not None
         for number, row in enumerate(rows):
-            if number not in slow:
+            if number not in (quick if costly else slow):
                 row.add_marker("thorough")
             elif number not in quick:
                 row.add_marker("slow")

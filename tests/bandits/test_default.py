@@ -14,6 +14,8 @@ import credo
 from credo import bandits
 from credo.adapt import LossRate
 from credo.bandits import environments, evaluation
+from credo.bandits.environments import Context, Environment
+from credo.core.records import record, static_field
 
 
 @pytest.fixture(scope="module")
@@ -159,8 +161,60 @@ def test_features_of_actions() -> None:
     assert bool(info.ok)
 
 
-@pytest.mark.parametrize("change", [{"arms": 1}, {"inputs": 0}, {"design": "rows"}])
+@record
+class OneContext(Environment[jax.Array]):
+    """Three arms that pay .35, .45 and .6, in a context that never changes."""
+
+    arms: int = static_field(default=3)
+
+    def start(self, key: Any) -> jax.Array:
+        return jnp.asarray([0.35, 0.45, 0.6])
+
+    def context(self, state: jax.Array) -> Context:
+        return Context(jnp.ones(1), jnp.ones(3, bool))
+
+    def means(self, state: jax.Array) -> jax.Array:
+        return state
+
+    def reward(self, state: jax.Array, arm: Any, key: Any) -> jax.Array:
+        return jax.random.bernoulli(key, state[arm]).astype(state.dtype)
+
+    def advance(self, state: jax.Array, arm: Any, key: Any) -> jax.Array:
+        return state
+
+
+@pytest.mark.slow
+def test_an_arm_that_was_unlucky_at_first_is_tried_again() -> None:
+    """With a fixed width, three runs in twenty stay with a wrong arm."""
+    widths = {"default": None, "fixed": bandits.UCB(0.7, floor=1e-3)}
+    lost = {
+        name: bandits.play(
+            bandits.default_agent(3, 1, policy=policy), OneContext(), steps=1500, seeds=40, key=7
+        ).regrets.sum(axis=1)
+        for name, policy in widths.items()
+    }
+    thompson = bandits.Agent(credo.BetaBernoulli(), 3, "arms")
+    world = environments.BernoulliArms(chances=np.array([0.35, 0.45, 0.6]))
+    lost["thompson"] = bandits.play(thompson, world, steps=1500, seeds=40, key=7).regrets.sum(axis=1)
+    assert np.median(lost["fixed"]) < 10 and lost["fixed"].max() > 200
+    assert lost["default"].mean() < lost["thompson"].mean() and lost["default"].max() < 120
+
+
+def test_without_contexts_there_is_a_default_too(tmp_path: Path) -> None:
+    start = bandits.default_agent(2, 0)
+    world = environments.GaussianArms(initial=np.array([0.0, 1.0]), var=0.1)
+    report = bandits.play(start, world, steps=60, seeds=2)
+    assert report.arms[:, 30:].mean() > 0.9
+    bandit = bandits.Bandit(start, ["a", "b"])
+    assert bandit.reward(bandit.decide().id, 1.0)
+    again = bandits.Bandit.load(bandit.save(tmp_path / "b.credo"))
+    assert again.decide().mean == bandit.decide().mean
+
+
+@pytest.mark.parametrize("change", [{"arms": 1}, {"inputs": -1}, {"design": "rows"}])
 def test_what_cannot_be_is_refused(change: Any) -> None:
+    with pytest.raises(credo.CredoError, match="inputs"):
+        bandits.default_agent(3, 0, design="actions")
     with pytest.raises(credo.CredoError, match=next(iter(change))):
         bandits.default_agent(**({"arms": 3, "inputs": 2} | change))
 

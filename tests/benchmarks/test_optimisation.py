@@ -53,7 +53,7 @@ def test_the_default_point_is_the_default_learner_and_each_number_is_one_of_its_
     assert all(one.low <= one.default <= one.high for one in learning.HYPERPARAMETERS)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_of_the_20_numbers_changes_the_loss_which_is_finite_in_the_corners(learning: Any) -> None:
     problem, point = learning.Learning("diabetes", 20), learning.default_point()
     low, high = np.array([(one.low, one.high) for one in learning.HYPERPARAMETERS], float).T

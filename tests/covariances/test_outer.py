@@ -164,7 +164,7 @@ def test_learners_learn_the_same_from_outer_rows(family: Any, monkeypatch: pytes
     jax.clear_caches()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_inner_loop_in_the_space_of_its_rows_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """With rank P nothing is forgotten, so a low-rank belief learns what a full one does."""
     monkeypatch.setattr(models, "LARGE", 1)

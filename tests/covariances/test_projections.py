@@ -85,7 +85,7 @@ def test_factor_analysis_is_three_steps_of_expectation_maximisation_in_dense_alg
         close(made[1].T @ made[1], factor.T @ factor)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_factor_analysis_never_takes_precision_away() -> None:
     """Where the direction that is kept takes more of a parameter's precision than there is, its diagonal
     stays at what it was before any data: the filter would diverge else (UCI's power plant did, at rank 1).

@@ -149,7 +149,7 @@ def stay(model: Estimator, kind: str, details: list[Any], folder: Path) -> Estim
 few_examples = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @few_examples
 @given(events(LABELS, [None, math.nan, ["no"]]))
 def test_lives_of_a_classifier(tmp_path: Path, life: list[Event]) -> None:
@@ -160,7 +160,7 @@ def test_lives_of_a_classifier(tmp_path: Path, life: list[Event]) -> None:
     live(model, loop, life, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @few_examples
 @given(events(TARGETS, [None, math.nan, math.inf, "warm", 1e31]))
 def test_lives_of_a_regressor(tmp_path: Path, life: list[Event]) -> None:

@@ -86,7 +86,7 @@ def test_steps_runs_and_files_give_the_same_bits(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", few([{}, {"density": "normal"}, {"guard": True}, {"fallback": False}], {}, {"guard": True})
+    "settings", few([{}, {"density": "normal"}, {"guard": True}, {"fallback": False}], {"guard": True})
 )
 def test_a_set_with_one_weight_or_with_half_of_it_lost_goes_on_as_in_a_bootstrap_filter(
     settings: dict[str, Any],

@@ -254,6 +254,7 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str, tied: bool
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 @pytest.mark.parametrize("reference", [False, True])
 def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, tied: bool) -> None:
@@ -417,7 +418,7 @@ def test_a_change_is_found_by_run_lengths_whose_evidence_is_that_of_all_segmenta
     close(trace.log_evidence.sum(), ss.logsumexp(total))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_experts_beside_other_learners_are_weighed_by_their_evidence(tmp_path: Path) -> None:
     xs, ys = map(jnp.asarray, rows_of(20, 2, 3))
     model = credo.Model(credo.Linear(3), credo.Categorical(3))

@@ -164,6 +164,7 @@ def test_single_precision_agrees_with_double() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @KERNEL
 def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None:
     xs, ys = map(jnp.asarray, rows_of(10))

@@ -332,6 +332,7 @@ def test_the_level_of_rows_with_small_weights_is_their_mean() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @EACH
 def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> None:
     inner, _, xs, ys = learned(name)

@@ -77,13 +77,13 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
 def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None:
-    """Also `BONGRule(iterations)`, with either gain: a full covariance keeps everything."""
-    full = credo.Full(form)
+    """Also `BONGRule(iterations)` without step control, with either gain, as a full covariance keeps all."""
+    full, whole = credo.Full(form), credo.learners.LinearizedGaussNewton(step_control=False)
     blr, joint, kept = PROBLEM.updates(
         [
             credo.blr(PROBLEM.model, full, learning_rate=1.0, iterations=iterations),
-            credo.bong(PROBLEM.model, full, iterations=iterations),
-            credo.bong(PROBLEM.model, full, iterations=iterations, gain="kept"),
+            credo.bong(PROBLEM.model, full, whole, iterations=iterations),
+            credo.bong(PROBLEM.model, full, whole, iterations=iterations, gain="kept"),
         ]
     )
     same(blr, joint)

@@ -204,11 +204,6 @@ def _killed(folder: Path, specs: dict[str, dict[str, Any]], kills: int, clients:
     return f"{kills} kills, {len(load.acknowledged):,} acknowledged, 0 lost, {load.repeats} repeats"
 
 
-@pytest.mark.slow
-def test_a_kill_loses_nothing(tmp_path: Path) -> None:
-    _killed(tmp_path / "service", {"linear": LINEAR}, kills=1, clients=4)
-
-
 @pytest.mark.crash
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.thorough)])

@@ -97,7 +97,7 @@ def test_a_bank_learns_by_chunks_and_through_a_file_bit_by_bit(tmp_path: Path) -
         assert change_words(tally).startswith(f"1 change was reported, at row {row}, of a segment that began")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
     rows = classes(90, 60)
     session = Session.from_rows(rows[:50], "y", chunk=30)
@@ -124,7 +124,7 @@ def test_a_bank_of_other_members_is_refused_in_a_sentence(
         Session.load(saved)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_are_learned_by_a_bank() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)

@@ -30,6 +30,7 @@ def learned(rows: list[Row], pieces: int, **options: str) -> Session:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(("first", "options"), [(2, {}), (3, {"posterior": "low-rank:2"})])
 def test_a_new_class_is_learned_however_the_rows_are_cut(
     first: int, options: dict[str, str], tmp_path: Path

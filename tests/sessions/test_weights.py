@@ -15,6 +15,7 @@ A = RNG.normal(size=60).tolist()
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("task", ["regression", "classification", "count"])
 def test_weights_do_not_depend_on_groups(tmp_path: Path, task: str) -> None:
     y = {"regression": [2 * a + 1 for a in A], "count": [int(abs(3 * a)) for a in A]}.get(task)

@@ -240,7 +240,7 @@ def test_keys_that_draw_have_draws_of_their_own(tmp_path: Path) -> None:
     same_keys(again, keyed, "abc")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_particles_of_each_key_draw_by_a_key_of_their_own() -> None:
     filtering = credo.particle_filter(credo.Model(linear, credo.Normal(0.1)), particles=8)
     learners: list[Any] = [filtering, credo.RunLength(filtering, hazard=0.1, capacity=2)]

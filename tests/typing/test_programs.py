@@ -128,6 +128,7 @@ def test_what_leads_up_to_the_wrong_programs_is_right(checks: Checks, checker: s
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_right_programs_run(program: Callable[[], object]) -> None:
     with jax.enable_x64(False), jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):

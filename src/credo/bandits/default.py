@@ -14,18 +14,20 @@ import numpy as np
 from credo.adapt import Each, Experts, LossRate, NoiseScaled
 from credo.bandits.agent import Agent, AgentBelief, UnitsName
 from credo.bandits.designs import ArmsDesign, DesignName
-from credo.bandits.policies import UCB, Policy
+from credo.bandits.policies import UCB, Policy, Thompson
+from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.records import named_function
 from credo.core.types import Array, Key, PyTree
+from credo.covariances import Full
 from credo.covariances.full import Form
 from credo.dynamics import RandomWalk
-from credo.learners import Learner, extended_kalman
+from credo.learners import Learner, bong, extended_kalman
 from credo.likelihoods import Normal, Predictive
 from credo.models import Linear, Model, RandomFeatures
 
-__all__ = ["DefaultAgent", "agent_of", "default_agent"]
+__all__ = ["MEAN_VAR", "DefaultAgent", "agent_of", "agent_without_contexts", "default_agent"]
 
 WAVES, FEWEST, WAVE_NOISE, LINEAR = 128, 32, 0.1, 0.5
 """Waves: how many at most and at least, the noise of rewards, and the factor of the inputs."""
@@ -49,15 +51,18 @@ JUDGED = LossRate(0.5, least=WAVE_NOISE, first=0.5, forgetting=0.995)
 APART, AMONG = 1e-4, 1e-3
 """The probabilities at a step that waves and lines take over from each other, and one line from the other."""
 
-WIDTH, FLOOR, FLOORS = 0.7, 1e-3, 0.01
-"""The default policy: how many standard deviations are added, the least probability of an arm, and of all
-arms together."""
+WIDTH, GROWTH, FLOOR, FLOORS = 0.7, 1.5, 1e-3, 0.01
+"""The default policy: how many standard deviations are added, how the width grows for an arm that is little
+known, the least probability of an arm, and of all arms together."""
 
 AT_FIRST = 5.0
 """The mean squared error before any reward, in units of the noise that is assumed."""
 
 MANY_INPUTS = 150
 """Above how many inputs features are rectified."""
+
+MEAN_VAR = 10.0
+"""The prior variance of the mean of an arm without contexts, in units of its noise."""
 
 UNITS, UNIT_VAR, UNIT_NOISE = 400, 0.004, 0.02
 """Rectified features: how many, the prior variance, and the noise of rewards."""
@@ -133,12 +138,16 @@ def default_agent(
     wheel and simulated worlds that stand still, jump, lie on a sphere, have rewards of 0 and 1 or heavy
     tails, and those for many arms on vowel, texture and letter.
 
-    The policy is `UCB(0.7)` with a floor of 0.001 under the probability of each arm, or of 0.01 / K if that
-    is less. So every arm is tried from time to time, and any other policy can be evaluated on the log.
+    The policy is `UCB(0.7, growth=1.5, slack=d)` with a floor of 0.001 under the probability of each arm, or
+    of 0.01 / K if that is less. So an arm that was unlucky is tried again, every arm is tried from time to
+    time, and any other policy can be evaluated on the log.
+
+    Without contexts (`inputs=0`) each arm has a normal mean with unknown noise, and the policy is
+    `Thompson()`.
 
     Arguments:
         arms: the number K of arms.
-        inputs: the length d of a context; or with design "actions" of the row of an arm.
+        inputs: the length d of a context, 0 if there are none; or with design "actions" of the row of an arm.
         design: "outputs" where a context describes the situation, "actions" where it has a row for each arm.
         policy: the policy; None for the default. A log says more about other policies if this one explores
             more, as `Thompson(floor=0.01)` does.
@@ -158,8 +167,10 @@ def default_agent(
     400 (400 K + d).
     """
     require_integer("arms", arms, 2)
-    require_integer("inputs", inputs, 1)
     require_choice("design", design, ("outputs", "actions"))
+    require_integer("inputs", inputs, 1 if design == "actions" else 0)
+    if not inputs:
+        return DefaultAgent(agent_without_contexts(arms, policy), lambda _: jnp.zeros(1), MEAN_VAR, 0)
     kinds = 1 if design == "actions" else arms
     members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(kinds, inputs, scale, key)
     learners = [
@@ -170,11 +181,23 @@ def default_agent(
         NoiseScaled(experts, members.noise, AT_FIRST),
         arms,
         "actions" if design == "actions" else "pairs",
-        UCB(WIDTH, floor=min(FLOOR, FLOORS / arms)) if policy is None else policy,
+        UCB(WIDTH, GROWTH, float(inputs), floor=min(FLOOR, FLOORS / arms)) if policy is None else policy,
         "online" if scale else None,
         units=units,
     )
     return DefaultAgent(agent, lambda _: members.params, Each(members.variances), inputs)
+
+
+@named_function
+def constant_mean(params: Array, x: PyTree) -> Array:
+    """The mean of an arm whatever the context."""
+    return params[0]
+
+
+def agent_without_contexts(arms: int, policy: Policy | None) -> Agent:
+    """An agent that knows each arm by a normal mean with unknown noise; its prior variance is `MEAN_VAR`."""
+    learner = bong(Model(constant_mean, Normal(InverseGamma(2.0, 1.0))), Full())
+    return Agent(learner, arms, "arms", policy or Thompson())
 
 
 class _Members(NamedTuple):

@@ -9,13 +9,12 @@ import jax.numpy as jnp
 
 from credo.bandits import UCB, Agent, Thompson, default_agent
 from credo.bandits.agent import UnitsName
+from credo.bandits.default import MEAN_VAR, agent_without_contexts
 from credo.bandits.environments import ContextDesign
 from credo.bandits.policies import EpsilonGreedy, Greedy, Policy, SquareCB, Uniform
-from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice
-from credo.core.records import named_function
 from credo.core.types import Array, PyTree
-from credo.covariances import Full, LowRank
+from credo.covariances import LowRank
 from credo.learners import BetaBernoulli, Learner, bong, extended_kalman
 from credo.likelihoods import Normal
 from credo.models import MLP, Linear, Model
@@ -127,16 +126,10 @@ def _of_chances(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     return PreparedAgent(agent, None, 1.0, "a Beta distribution of the chance of each arm")
 
 
-@named_function
-def constant_mean(params: Array, x: PyTree) -> Array:
-    return params[0]
-
-
 def _of_means(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """Each arm has an unknown mean and noise; there are no contexts."""
-    learner = bong(Model(constant_mean, Normal(InverseGamma(2.0, 1.0))), Full())
-    agent = Agent(learner, problem.arms, "arms", policy or Thompson())
-    return PreparedAgent(agent, jnp.zeros(1), 10.0, "a normal mean of each arm, with unknown noise")
+    agent = agent_without_contexts(problem.arms, policy)
+    return PreparedAgent(agent, jnp.zeros(1), MEAN_VAR, "a normal mean of each arm, with unknown noise")
 
 
 def _of_contexts(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:

@@ -6,6 +6,8 @@ with the largest upper bound of its expected reward.
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 
 from credo.bandits.best import probability_best
@@ -181,16 +183,27 @@ def _best_pair(regret: Array, gain: Array, allowed: Array) -> Array:
 
 @record
 class UCB(Policy):
-    """Choose the arm with the largest mean + alpha sd of its expected reward; arms that tie share equally.
+    """Choose the arm with the largest mean + width_a sd_a of its expected reward; arms that tie share.
 
-    Source: Auer 2002, JMLR 3; Li et al. 2010, WWW ("LinUCB").
+    width_a = alpha, or where an arm is far less known than another, with `growth` above 0,
+
+        width_a^2 = alpha^2 + growth max(0, log(sd_a^2 / (slack min_b sd_b^2))).
+
+    With a fixed width, an arm whose first rewards were bad luck is never tried again, and the regret grows
+    with the time. The ratio of the variances says how many times more often the other arm was tried, as the
+    bounds of MOSS do, whose log(T / (K n_a)) vanishes where arms are tried equally often.
+
+    Source: Auer 2002, JMLR 3; Li et al. 2010, WWW ("LinUCB"); of the growth, Audibert & Bubeck 2009, COLT.
 
     Arguments:
         alpha: how many standard deviations are added, at least 0.
+        growth: by how much the squared width grows with the logarithm, at least 0.
+        slack: how many times less an arm must be known before its width grows, at least 1. In contexts of d
+            numbers, arms that are tried equally often are known as unequally as d to 1.
         floor: the least probability of an allowed arm, in [0, 1].
 
     Raises:
-        CredoError: `alpha` is below 0, or `floor` is outside [0, 1].
+        CredoError: `alpha` or `growth` is below 0, `slack` is below 1, or `floor` is outside [0, 1].
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -202,15 +215,27 @@ class UCB(Policy):
     """
 
     alpha: ArrayLike = 1.0
+    growth: ArrayLike = 0.0
+    slack: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_nonnegative("alpha", self.alpha)
+        require_nonnegative("growth", self.growth)
+        require_interval("slack", self.slack, 1.0, math.inf)
 
     def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
         """All on the largest bound."""
-        mean = expectation.mean
-        return share_ties(mean + jnp.asarray(self.alpha, mean.dtype) * expectation.sd, allowed)
+        mean, sd = expectation.mean, expectation.sd
+        return share_ties(mean + self._width(sd, allowed) * sd, allowed)
+
+    def _width(self, sd: Array, allowed: Array) -> Array:
+        """How many standard deviations are added for each arm (K,)."""
+        alpha = jnp.asarray(self.alpha, sd.dtype)
+        least = jnp.min(jnp.where(allowed & (sd > 0), sd, jnp.inf))
+        times_less = jnp.where(sd > 0, sd / least, 1.0) ** 2 / jnp.asarray(self.slack, sd.dtype)
+        more = jnp.asarray(self.growth, sd.dtype) * jnp.log(jnp.maximum(times_less, 1.0))
+        return jnp.where(more > 0, jnp.sqrt(alpha**2 + more), alpha)
 
 
 @record

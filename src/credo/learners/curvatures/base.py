@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.keys import require_key
-from credo.core.records import record, replace
+from credo.core.records import record, replace, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.covariances import Readable
@@ -25,19 +25,55 @@ from credo.linalg.jacobians import Rows, as_rows
 from credo.linalg.matrices import bend, kalman_weights, precision, safe_sqrt
 from credo.models import Model
 
-__all__ = ["Curvature", "Local", "Objective", "Site"]
+__all__ = ["Curvature", "Local", "Objective", "Penalty", "Site"]
 
 _HALVINGS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
 """The shares of a step that are tried are 2^-n for these n."""
 
+CLOSE, MOST = 1e-3, 100
+"""The mode of an observation is found when a step moves the outputs by less than this share of their size, or
+after so many steps: where a rate is far too large, each step takes off 1 of its logarithm."""
+
+
+@record
+class Penalty:
+    """What the prior N(mu0, S0) says against two shifts s and s* of the mean, and all between them.
+
+    Attributes:
+        here: s' inv(S0) s of the shift at which a step starts.
+        cross: s' inv(S0) s* with the one at which it ends.
+        there: s*' inv(S0) s*.
+
+    Example:
+        >>> float(Penalty(jnp.asarray(4.0), jnp.asarray(0.0), jnp.asarray(2.0)).at(jnp.asarray(0.5)))
+        0.75
+    """
+
+    here: Array
+    cross: Array
+    there: Array
+
+    def at(self, share: Array) -> Array:
+        """Minus the log density of the prior at s + a (s* - s), up to a constant."""
+        left = 1.0 - share
+        return 0.5 * (left**2 * self.here + 2.0 * share * left * self.cross + share**2 * self.there)
+
 
 @record
 class Objective:
-    """The weighted log-likelihood of one observation (or joint rows) as a function of the outputs eta."""
+    """The weighted log-likelihood of one observation (or joint rows) as a function of the outputs eta.
+
+    Attributes:
+        likelihood: the likelihood.
+        y: the observation.
+        weight: one number, or one a row (B,).
+        plain: whether the rows of the local model are the Jacobian of the outputs, and not centred.
+    """
 
     likelihood: LikelihoodBase
     y: PyTree
     weight: Array
+    plain: bool = static_field(default=True)
 
     def log_prob(self, eta: Array) -> Array:
         """The weighted log p(y | eta), a scalar."""
@@ -47,30 +83,74 @@ class Objective:
         values = jax.vmap(self.likelihood.each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
         return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
 
-    def share(self, eta: Array, root: Array, residual: Array, inner: Array) -> Array:
-        """The share of Kalman's step to take: 1, or less where the whole step would overshoot.
+    def share(self, eta: Array, move: Array, penalty: Penalty) -> Array:
+        """The share of a step to take: 1, or less where the whole step would overshoot.
 
-        With w = inv(I + A A' M) e the step moves the outputs by M w, and the log posterior of the linearised
-        model by log p(y | eta + M w) - log p(y | eta) - w' M w / 2. That is above 0 if log p is quadratic.
-        If log p bends, as for a classifier that is sure and wrong, or a scale whose logarithm is an
-        output, it may be far below 0: the step then leads to parameters that both the prior and the
-        observation contradict. Of the shares 1/2, 1/4, ... the best one is taken. `root`, `residual` and
-        `inner` are A, e and M = J S J' of the local model.
+        A step from a shift s of the mean to s* moves the outputs of the linearised model by J (s* - s), and
+        the log posterior by log p(y | eta + J (s* - s)) - log p(y | eta), less what the prior says against
+        it. That is above 0 if log p is quadratic. If log p bends, as for a classifier that is sure and wrong,
+        or a scale whose logarithm is an output, it may be far below 0: the step then leads to parameters that
+        both the prior and the observation contradict. Of the shares 1/2, 1/4, ... the best one is taken.
+
+        Arguments:
+            eta: the outputs (C,) where the step starts.
+            move: J (s* - s) (C,), by which the whole step moves them.
+            penalty: what the prior says against both ends.
         """
-        weights = kalman_weights(root, residual, inner)
-        move = inner @ weights
-        cost = 0.5 * (weights @ move)
 
         def gain(share: Array) -> Array:
-            return self.log_prob(eta + share * move) - share**2 * cost
+            return self.log_prob(eta + share * move) - penalty.at(share)
 
         shares = jnp.asarray([0.5**n for n in _HALVINGS], eta.dtype)
         gains = jax.vmap(gain)(shares)
         gains = jnp.where(jnp.isfinite(gains), gains, -jnp.inf)
-        best, here = jnp.argmax(gains), self.log_prob(eta)
+        best = jnp.argmax(gains)
+        none = jnp.zeros((), eta.dtype)
+        here = self.log_prob(eta) - penalty.at(none)
         slack = 64 * precision(eta.dtype).eps * (1.0 + jnp.abs(here))
-        less = jnp.where(gains[best] > here, shares[best], 0.0)
-        return jax.lax.stop_gradient(jnp.where(gain(jnp.ones_like(cost)) >= here - slack, 1.0, less))
+        less = jnp.where(gains[best] > here, shares[best], none)
+        return jax.lax.stop_gradient(jnp.where(gain(none + 1.0) >= here - slack, none + 1.0, less))
+
+    def local(self, eta: Array, rows: Rows) -> Local:
+        """The local model at the outputs `eta` (C,), where `rows` (C, P) are their Jacobian."""
+        score = self.likelihood.score(eta, self.y)
+        root = self.likelihood.fisher_root(eta, self.y)
+        return Local(rows, score, root, eta).weighted(self.weight)
+
+    def mode(self, eta: Array, rows: Rows, inner: Array) -> Array:
+        """The weights w (C,) with which mu0 + S0 J' w is the mode of the model that is linear in theta.
+
+        Newton's steps in the space of the outputs, each as long as the posterior grows, until one moves them
+        by less than `CLOSE` of their size. No derivative passes through them: whoever measures again at
+        the mode has one step with the right derivative.
+
+        Arguments:
+            eta: the outputs (C,) at the prior mean.
+            rows: J (C, P), their Jacobian.
+            inner: M = J S0 J' (C, C).
+
+        Cost: C^3 a step, whatever P.
+        """
+        objective, eta, rows, inner = jax.lax.stop_gradient((self, eta, rows, inner))
+
+        def far(state: tuple[Array, Array, Array]) -> Array:
+            _, change, count = state
+            return (change > CLOSE) & (count < MOST)
+
+        def newton(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            weights, _, count = state
+            before = inner @ weights
+            local = objective.local(eta + before, rows)
+            target = kalman_weights(local.root, local.residual + local.bend(before), inner)
+            after = inner @ target
+            penalty = Penalty(weights @ before, weights @ after, target @ after)
+            share = objective.share(eta + before, after - before, penalty)
+            change = share * jnp.max(jnp.abs(after - before)) / (1.0 + jnp.max(jnp.abs(eta + after)))
+            return jnp.where(share > 0.0, weights + share * (target - weights), weights), change, count + 1
+
+        start = jnp.zeros_like(eta), jnp.full((), jnp.inf, eta.dtype), jnp.zeros((), jnp.int32)
+        weights, _, _ = jax.lax.while_loop(far, newton, start)
+        return weights
 
 
 @dataclass(frozen=True)
@@ -187,10 +267,17 @@ class Local:
         return self.rows.pull(self.residual)
 
     def share(self, inner: Array) -> Array | None:
-        """The share of Kalman's step to take, given J S J'; None for all of it. See `Objective.share`."""
+        """The share of Kalman's step from the prior to take, given M = J S J'; None for all of it.
+
+        With w = inv(I + A A' M) e the step moves the outputs by M w, and the prior says w' M w / 2 against
+        it. See `Objective.share`.
+        """
         if self.objective is None:
             return None
-        return self.objective.share(self.eta, self.root, self.residual, inner)
+        weights = kalman_weights(self.root, self.residual, inner)
+        move = inner @ weights
+        none = jnp.zeros((), move.dtype)
+        return self.objective.share(self.eta, move, Penalty(none, none, weights @ move))
 
     def bend(self, outputs: Array) -> Array:
         """The product A A' z, for z (k,) or (k, n) in the space of the rows."""

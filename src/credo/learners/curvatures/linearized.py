@@ -52,14 +52,17 @@ class LinearizedGaussNewton(Curvature):
         J' A A' J stay the same, and no product of C x C matrices is needed.
         """
         eta, rows = site.model.linearize(mean, site.unravel, site.x, layered=cov.layered)
-        rows, score = cov.admit(rows), site.likelihood.score(eta, site.y)
+        rows = cov.admit(rows)
+        objective = site.objective
         centre = site.likelihood.centre(eta) if eta.shape[0] >= MANY and isinstance(rows, OuterRows) else None
         if centre is not None and isinstance(rows, OuterRows):
+            score = site.likelihood.score(eta, site.y)
             local = Local(rows.centre(centre), score, jnp.sqrt(centre), eta).weighted(site.weight)
+            objective = replace(objective, plain=False)
         else:
-            local = Local(rows, score, site.likelihood.fisher_root(eta, site.y), eta).weighted(site.weight)
+            local = objective.local(eta, rows)
         exact = site.likelihood.quadratic or not self.step_control
-        return local if exact else replace(local, objective=site.objective)
+        return local if exact else replace(local, objective=objective)
 
 
 @record

@@ -11,7 +11,7 @@ from credo.core.errors import require_choice, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances import Covariance, Updatable, inverse_of
-from credo.learners.curvatures import Local
+from credo.learners.curvatures import Local, Penalty
 from credo.learners.rules.ascents import Chart
 from credo.learners.rules.base import RETRACTIONS, Measure, Rate, Retraction, Rule, Step, as_rate, rate_at
 from credo.learners.rules.iterates import FEW, Iterate, RowSpace, start_iterate, start_row_space, temper
@@ -41,7 +41,9 @@ class BONGRule(Rule):
             kept covariance (mu0 + S g). For diagonal beliefs it costs k P instead of k^2 P for k rows, but it
             diverges on networks.
         iterations: how often to linearise at the latest mean (the iterated EKF). The observation counts only
-            once.
+            once. Where the log-likelihood bends, the first of several finds the mode of the model as it is
+            linearised at the prior mean, and each later one goes as far as the posterior grows
+            (`LinearizedGaussNewton.step_control`).
 
     Raises:
         CredoError: there is fewer than 1 iteration, or `gain` has another value.
@@ -70,23 +72,40 @@ class BONGRule(Rule):
             return Step(
                 mean + rounded(_part(move, local.share(inner)), t), new_cov, first, inner, cov.vouches
             )
-        inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
+        inner = cov.push(first.rows)
+        shift = jnp.zeros_like(mean)
+        penalty = jnp.zeros((), mean.dtype)
         new_cov = cov
         for i in range(self.iterations):
             if i:
                 local = measure(mean + shift, cov, i)
-            share = None if i else local.share(inner)
             base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
             if by_kept:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
                 new_cov = base.condition(local.factor)
                 shift = shift + new_cov.mv(slope)
                 continue
-            residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
+            if not i and local.objective is not None and local.objective.plain and base is cov:
+                weights = local.objective.mode(local.eta, local.rows, inner)
+                cross, _ = cov.couple(local.rows)
+                shift = cross.pull(weights)
+                penalty = weights @ (inner @ weights)
+                continue
+            before = local.rows.push(shift)
+            residual = local.residual + local.bend(before) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
-            shift = _part(move, share)
+            if local.objective is None or local.diagonal is not None:
+                shift = move if i else _part(move, local.share(inner))
+                continue
+            spread = cov.push(local.rows) if i else inner
+            weights = kalman_weights(local.root, residual, spread)
+            after = spread @ weights
+            between = Penalty(penalty, weights @ before, weights @ after)
+            share = local.objective.share(local.eta, after - before, between)
+            shift = jnp.where(share < 1.0, shift + share * (move - shift), move)
+            penalty = 2.0 * between.at(share)
         return Step(mean + shift, new_cov, first, inner, cov.vouches and not by_kept)
 
 
