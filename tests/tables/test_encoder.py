@@ -211,14 +211,21 @@ def test_the_features_of_every_kind() -> None:
 
 def test_bad_rows_are_named() -> None:
     encoder = Encoder(NUMBERS)
-    data = chunk_of(a=["1", "abc", "3", "4", "5"], b=["1"] * 5, y=["1", "2", "", "inf", "much"])
-    _, x, _, report = encoder.encode(encoder.initial(), data)
-    assert len(x) == 1 and report.read == 5
+    data = chunk_of(
+        a=["1", "abc", "3", "4", "5", "6", "7"],
+        b=["1"] * 7,
+        y=["1e30", "2", "", "inf", "much", "-1.1e30", "1e200"],
+    )
+    _, x, y, report = encoder.encode(encoder.initial(), data)
+    assert len(x) == 1 and y.tolist() == [1e30] and report.read == 7
+    assert encoder.observed(data).tolist() == [True, True, False, False, False, False, False]
     assert [str(row) for row in report.bad] == [
         "line 3 holds 'abc' in the numeric column 'a'",
-        "line 4 has no target: 'y' is missing or infinite",
-        "line 5 has no target: 'y' is missing or infinite",
+        "line 4 has no target: 'y' is missing",
+        "line 5 has no target: 'y' is infinite or larger than 1e+30",
         "line 6 holds 'much' in the target 'y', which is no number",
+        "line 7 has no target: 'y' is infinite or larger than 1e+30",
+        "line 8 has no target: 'y' is infinite or larger than 1e+30",
     ]
     data = chunk_of(n=["1"] * 2, m=["1"] * 2, b=["1"] * 2, c=["p"] * 2, t=[None] * 2, y=["w", None])
     encoder = Encoder(SCHEMA)

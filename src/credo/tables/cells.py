@@ -37,8 +37,8 @@ LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 LARGEST_TARGET = 1e30
-"""The largest size of a target of the estimators: its square is a number in double precision, and so is its
-distance from another one in single precision."""
+"""The largest size of a target that is a number, wherever it comes from: its square is a number in double
+precision, and so is its distance from another one in single precision."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
 _PLAIN = frozenset((float, int))

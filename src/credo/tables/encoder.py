@@ -9,7 +9,7 @@ import numpy as np
 
 from credo.core.errors import DataError, FormatError
 from credo.core.outlying import ABSURD
-from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers
+from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.column_moments import known_spread
 from credo.tables.moments import Moments
@@ -284,16 +284,15 @@ class Encoder:
         cells = cells_of(chunk, target.name)
         if not target.kind.classed:
             values, wrong = to_numbers(cells, target.decimal)
+            lost = ~(np.abs(values) <= LARGEST_TARGET)
+            if np.count_nonzero(lost):
+                values = np.where(lost, np.nan, values)
             if need:
                 for row in target.kind.refused(values):
                     what = target.kind.name
                     why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no {what}"
-                lost = np.isnan(values)
                 for row in np.flatnonzero(lost).tolist() if np.count_nonzero(lost) else ():
-                    text = cell_text(cells[row])[:40]
-                    shown = f"holds {text!r} in the target {target.name!r}, which is no number"
-                    blank = f"has no target: {target.name!r} is missing or infinite"
-                    why[row] = shown if wrong[row] else blank
+                    why[row] = self._without_target(cells[row], bool(wrong[row]))
             return values, {}
         cells = to_list(cells)
         index = self._labels
@@ -311,6 +310,15 @@ class Encoder:
                 else:
                     unknown[row] = label_text(cells[row], target.whole)
         return y, unknown
+
+    def _without_target(self, cell: object, wrong: bool) -> str:
+        """Why a row has no number to learn, where `wrong` says that the cell is none."""
+        name = self.schema.target.name
+        if wrong:
+            return f"holds {cell_text(cell)[:40]!r} in the target {name!r}, which is no number"
+        if is_missing(cell):
+            return f"has no target: {name!r} is missing"
+        return f"has no target: {name!r} is infinite or larger than {LARGEST_TARGET:g}"
 
 
 def _totals(masks: dict[str, np.ndarray], kept: np.ndarray | None) -> dict[str, int]:

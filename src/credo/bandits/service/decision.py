@@ -15,8 +15,8 @@ class RewardStatus(enum.StrEnum):
     "learned": it was learned. "added": it is a part of a reward, which is learned when the last of it comes.
     "duplicate": this reward, or this part, came before. "conflict": another one came for this decision, and
     stays. "expired": the decision's window is over. "unknown": there is no decision of this id. "refused":
-    the update would have given a belief that is not finite, so that the belief stayed; another reward may
-    correct it.
+    the update would have given a belief that is not finite, so that nothing was learned, and time passed as
+    with a reward that never came; another reward may correct it.
 
     Example:
         >>> bool(RewardStatus.LEARNED), bool(RewardStatus.DUPLICATE), RewardStatus.DUPLICATE == "duplicate"
