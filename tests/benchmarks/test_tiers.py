@@ -39,6 +39,11 @@ def test_cells(rule, family, kind): pass
 @pytest.mark.table
 @pytest.mark.parametrize(("name", "words"), [(number, str(number)) for number in range(9)])
 def test_names(name, words): pass
+
+@pytest.mark.slow
+@pytest.mark.table
+@pytest.mark.parametrize("name", range(9))
+def test_costly(name): pass
 """
 
 
@@ -92,16 +97,24 @@ def test_one_in_four_of_a_list_is_quick(items: dict[str, list[pytest.Function]])
     assert len(slow) == 6 and not names(items["thorough"], "test_names")
 
 
+def test_of_a_list_that_is_slow_the_sample_is_slow_and_the_rest_thorough(
+    items: dict[str, list[pytest.Function]],
+) -> None:
+    slow, thorough = names(items["slow"], "test_costly"), names(items["thorough"], "test_costly")
+    assert slow == ["test_costly[0]", "test_costly[4]", "test_costly[8]"] and len(thorough) == 6
+    assert not names(items["quick"], "test_costly")
+
+
 @pytest.mark.parametrize(("count", "quick"), [(1, 1), (4, 1), (5, 2), (48, 12), (49, 10), (195, 12)])
 def test_of_a_long_list_twelve_cases_are_quick_at_most(count: int, quick: int) -> None:
     assert len(tiers.sample([(number,) for number in range(count)])) == quick
 
 
-@pytest.mark.parametrize(("count", "slow"), [(5, 3), (32, 24), (48, 18), (195, 23)])
-def test_of_a_long_list_24_cases_are_slow_at_most(count: int, slow: int) -> None:
+@pytest.mark.parametrize(("count", "slow"), [(5, 3), (32, 12), (48, 12), (195, 12)])
+def test_of_a_long_list_twelve_more_cases_are_slow_at_most(count: int, slow: int) -> None:
     quick = tiers.sample([(number,) for number in range(count)])
     both = tiers.among(count, quick)
-    assert set(quick) <= set(both) and len(both) - len(quick) == slow <= 24
+    assert set(quick) <= set(both) and len(both) - len(quick) == slow <= 12
 
 
 def test_a_file_without_a_mark_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,3 +330,25 @@ def test_a_class_has_an_evidence_where_it_says_so(dtype: type) -> None:
 def test_a_class_that_is_not_known_has_no_evidence() -> None:
     predictive = credo.OpenCategorical(4, known=3).linearized(jnp.zeros(4), jnp.eye(4))
     assert [bool(predictive.has_log_prob(y)) for y in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.slow
+def test_a_factor_that_classes_share_is_as_wrong_as_the_page_says() -> None:
+    """With one factor the integral is over one number, which a dense grid gives."""
+    grid = np.linspace(-8.0, 8.0, 4001)
+    shares = st.norm.pdf(grid) / st.norm.pdf(grid).sum()
+
+    @jax.jit
+    def approximate(mean: jax.Array, cov: jax.Array) -> jax.Array:
+        return credo.Categorical(10).linearized(mean, cov).probs
+
+    for size, bound in ((0.5, 0.01), (1.0, 0.05), (2.0, 0.11), (3.0, 0.15)):
+        rng = np.random.default_rng(0)
+        errors = []
+        for _ in range(20):
+            mean, factor = rng.normal(size=10), size * rng.normal(size=10)
+            exact = shares @ ss.softmax(mean + grid[:, None] * factor, axis=1)
+            found = approximate(jnp.asarray(mean), jnp.asarray(np.outer(factor, factor) + 0.01 * np.eye(10)))
+            errors.append(float(np.abs(np.asarray(found) - exact).max()))
+        assert 0.5 * bound < max(errors) < bound
+    assert f"0.01, 0.05, 0.11 and {bound} for s = 0.5, 1, 2 and 3" in PAGE.read_text(encoding="utf-8")

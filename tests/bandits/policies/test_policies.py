@@ -106,7 +106,8 @@ def test_the_width_of_ucb_grows_for_arms_that_are_known_less_than_the_best_known
 
     def scores(growth: float, slack: float, least: float) -> np.ndarray:
         log_ratio = np.log(var / (slack * least))
-        return mean + np.sqrt(0.7**2 + growth * np.maximum(0.0, log_ratio)) * np.sqrt(var)
+        width = np.sqrt(0.7**2 + growth * np.maximum(0.0, log_ratio))
+        return np.asarray(mean + width * np.sqrt(var))
 
     chosen = []
     for growth, slack in ((0.0, 1.0), (1.5, 1.0), (8.0, 1.0), (8.0, 20.0), (8.0, 300.0)):
