@@ -136,6 +136,32 @@ def test_the_bernstein_interval_is_the_published_one() -> None:
     assert bernstein_interval(terms, 2.0, 0.9) == pytest.approx((0.6 - reach, 0.6 + reach), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["snips", "sn-dr"])
+def test_the_bernstein_interval_of_a_ratio_is_that_of_its_linear_terms(name: EstimatorName) -> None:
+    (log, target), *_ = _logs("fixed")
+    rows = np.arange(log.rows)
+    q = np.random.default_rng(1).random(target.shape) if name == "sn-dr" else np.zeros(target.shape)
+    weights = target[rows, log.chosen] / log.propensities
+    direct = (target * q).sum(axis=1)
+    left = log.rewards - q[rows, log.chosen]
+    correction = weights @ left / weights.sum()
+    value = direct.mean() + correction
+    terms = direct + correction + weights / weights.mean() * (left - correction)
+    low, high = bernstein_interval(terms, float(np.ptp(terms)), 0.5)
+    got = evaluate_policy(
+        log,
+        target,
+        estimator=name,
+        model=q if name == "sn-dr" else None,
+        interval="bernstein",
+        level=0.5,
+        reward_range=(0.0, 1.0),
+    )
+    assert 0.0 < low < value < high < 1.0
+    assert (got.low, got.value, got.high) == pytest.approx((low, value, high), abs=1e-12)
+    assert any("linearised" in sentence for sentence in got.warnings)
+
+
 def test_many_rows_are_drawn_in_groups() -> None:
     rng = np.random.default_rng(0)
     chosen, rewards = rng.integers(0, 2, 40_000), rng.random(40_000)
