@@ -16,6 +16,7 @@ import credo
 from credo.core.types import Array
 from credo.flows import Guard, Operator, SetDensity, load_operator, pfbr
 from credo.flows.choice import Chosen
+from credo.flows.densities import NormalDensity
 from credo.particles import Metropolis
 
 IDLE = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
@@ -37,6 +38,48 @@ def growth_evidence(ys: np.ndarray) -> float:
         total += float(np.log(joint.sum()))
         weights = joint / joint.sum()
     return total
+
+
+class Stretched:
+    """The map T z = 0.7 + 1.5 z of every coordinate."""
+
+    def forward_density(self, points: Array) -> tuple[Array, Array]:
+        """T z, and log |det T'|."""
+        return 0.7 + 1.5 * points, jnp.full(len(points), points.shape[1] * np.log(1.5))
+
+    def backward(self, points: Array) -> tuple[Array, Array]:
+        """The origin of a point, and log |det T'| there."""
+        return (points - 0.7) / 1.5, jnp.full(len(points), points.shape[1] * np.log(1.5))
+
+
+def test_points_that_stay_and_those_that_move_weigh_by_the_density_of_the_mixture() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(24, 2))
+    log_weights = np.log(rng.dirichlet(np.ones(24)))
+    prior = NormalDensity(jnp.zeros(2), jnp.eye(2))
+    guard = Guard(threshold=0.0)
+
+    def log_likelihood(points: Array) -> Array:
+        return -0.5 * jnp.sum((points - 1.0) ** 2, axis=1)
+
+    def transport(*_: Any) -> Any:
+        return Stretched()
+
+    key = jax.random.key(0)
+    found = guard.weigh(key, jnp.asarray(values), jnp.asarray(log_weights), prior, log_likelihood, transport)
+    points = np.asarray(found.values)
+    stayed = np.all(points == values, axis=1)
+    np.testing.assert_allclose(points[~stayed], 0.7 + 1.5 * values[~stayed], rtol=1e-12)
+    assert 0 < stayed.sum() < 24 and stayed.sum() == 12  # one of every pair
+
+    def density(z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(-0.5 * (z**2).sum(axis=1)) / (2 * np.pi))
+
+    mixture = 0.5 * density(points) + 0.5 * density((points - 0.7) / 1.5) / 1.5**2
+    weights = np.exp(log_weights) * density(points) / mixture
+    weights *= np.exp(-0.5 * ((points - 1.0) ** 2).sum(axis=1))
+    assert float(found.log_evidence) == pytest.approx(np.log(weights.sum()), abs=1e-12)
+    np.testing.assert_allclose(np.exp(found.log_weights), weights / weights.sum(), rtol=1e-11)
 
 
 @pytest.mark.optimised
