@@ -18,6 +18,7 @@ import scipy.optimize as so
 from scipy.stats import norm
 
 import credo
+from credo.learners.curvatures import Penalty
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/correctness.md"
 TRUTH = np.array([0.5, 1.0])
@@ -161,3 +162,16 @@ def test_the_search_for_the_mode_has_the_derivative_of_the_mode() -> None:
     step = 1e-5
     slope = (first(2.0 + step) - first(2.0 - step)) / (2 * step)
     assert float(jax.grad(first)(2.0)) == pytest.approx(float(slope), rel=1e-6)
+
+
+def test_what_the_prior_says_between_two_shifts_is_its_quadratic_form() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 3))
+    prior = root @ root.T
+    start, end = rng.normal(size=(2, 3))
+    here, cross, there = start @ prior @ start, start @ prior @ end, end @ prior @ end
+    penalty = Penalty(jnp.asarray(here), jnp.asarray(cross), jnp.asarray(there))
+    for share in (0.0, 0.3, 1.0):
+        between = start + share * (end - start)
+        wanted = 0.5 * between @ prior @ between
+        assert float(penalty.at(jnp.asarray(share))) == pytest.approx(wanted, abs=1e-12)

@@ -51,9 +51,17 @@ JUDGED = LossRate(0.5, least=WAVE_NOISE, first=0.5, forgetting=0.995)
 APART, AMONG = 1e-4, 1e-3
 """The probabilities at a step that waves and lines take over from each other, and one line from the other."""
 
-WIDTH, GROWTH, FLOOR, FLOORS = 0.7, 1.5, 1e-3, 0.01
-"""The default policy: how many standard deviations are added, how the width grows for an arm that is little
-known, the least probability of an arm, and of all arms together."""
+WIDTH = 0.7
+"""How many standard deviations the default policy adds."""
+
+GROWTH = 1.5
+"""How its squared width grows for an arm that is little known."""
+
+FLOOR = 1e-3
+"""The least probability of an arm."""
+
+FLOORS = 0.01
+"""The least probability of all arms together, where this leaves less for each."""
 
 AT_FIRST = 5.0
 """The mean squared error before any reward, in units of the noise that is assumed."""
