@@ -236,7 +236,6 @@ OTHERS: dict[str, Build] = {
         INPUTS, credo.Bernoulli(), size=4, neighbours=(2,)
     ),
     "credo.auto": lambda at: credo.auto(INPUTS),
-    "credo.bandits.SavedAgent": lambda at: bandits.SavedAgent(bandits.default_agent(3, INPUTS).agent),
     "credo.bandits.default_agent": lambda at: bandits.default_agent(3, INPUTS).agent.rewards,
     "credo.bandits.designs.ActionsDesign": lambda at: designs.ActionsDesign(at.inner, 2),
     "credo.bandits.designs.ArmsDesign": lambda at: designs.ArmsDesign(at.inner, 2),
@@ -256,7 +255,6 @@ STARTS: dict[str, Callable[[Any], Any]] = {
     "credo.adapt.LocalPolynomial": lambda learner: learner.init(np.zeros(2)),
     "credo.auto": lambda learner: learner.init(),
     "credo.adapt.bank": lambda learner: jax.vmap(lambda one: one.init(world().params))(learner),
-    "credo.bandits.SavedAgent": lambda learner: bandits.default_agent(3, INPUTS).init(),
     "credo.bandits.default_agent": lambda learner: bandits.default_agent(3, INPUTS).init(),
     "credo.last_layer_ekf": lambda learner: learner.init(),
     "credo.recipes.Auto": lambda learner: learner.init(),

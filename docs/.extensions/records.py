@@ -58,9 +58,9 @@ def _inherited_constants(cls: griffe.Class) -> set[str]:
 
 
 def _default(field: griffe.Attribute) -> Any:
-    """The default: the value itself, or what `static_field(default=...)` holds; None where there is none."""
+    """The default: the value itself, or that of a declaration; None where there is none."""
     value = field.value
-    if isinstance(value, griffe.ExprCall) and str(value.function) == "static_field":
+    if isinstance(value, griffe.ExprCall) and str(value.function) in ("field", "static_field"):
         for argument in value.arguments:
             if isinstance(argument, griffe.ExprKeyword) and argument.name == "default":
                 return argument.value

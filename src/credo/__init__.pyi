@@ -58,6 +58,7 @@ from credo.beliefs import Point as Point
 from credo.core.errors import CredoError as CredoError
 from credo.core.errors import DataError as DataError
 from credo.core.errors import FormatError as FormatError
+from credo.core.fields import field as field
 from credo.core.records import record as record
 from credo.core.records import replace as replace
 from credo.core.records import static_field as static_field

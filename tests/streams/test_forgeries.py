@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,19 +12,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 import credo
 import credo.adapt
-import credo.bandits  # whose records have constraints, too
 from credo.core import archive
 from credo.core.errors import CredoError, FormatError
+from credo.core.fields import Constraint
 from credo.core.records import REGISTRY
 from credo.models.adapters import _Equinox
 from credo.sessions import Session
 from credo.streams.checkpoint import FORMAT
-from credo.streams.constraints import CONSTRAINTS
 
 Change = Callable[[Any, dict[str, np.ndarray]], object]
 """What a forger does to the header and the arrays of a file."""
@@ -237,11 +236,71 @@ def test_a_forged_session_is_refused_by_its_field(
         Session.load(path)
 
 
-def test_every_constraint_is_on_a_field_that_exists() -> None:
-    for name, fields in CONSTRAINTS.items():
-        cls = REGISTRY.get(name)
-        known = getattr(optax, name)._fields if cls is None else [f.name for f in dataclasses.fields(cls)]
-        assert set(fields) <= set(known), name
+def test_log_weights_of_every_record_are_declared() -> None:
+    importlib.import_module("credo.records")
+    for name, cls in REGISTRY.items():
+        belief = cls.__module__.split(".")[1] in ("adapt", "beliefs", "learners")
+        for one in dataclasses.fields(cls):
+            if belief and one.name == "log_weights":
+                assert "declaration" in one.metadata, f"{name}.{one.name}"
+
+
+@credo.record
+class Tide:
+    """A belief of one's own: a level, its variance, and the latest two observations."""
+
+    level: Any
+    var: Any = credo.field("positive")
+    seen: Any = credo.field("observations")
+    shares: Any = credo.field("log weights", weighs="parts")
+    parts: Any = credo.field()
+    even: Any = credo.field(Constraint(lambda number: bool(np.all(number % 2 == 0)), "must be even"))
+    t: Any = 0
+
+
+@credo.record
+class Tides(credo.BetaBernoulli):
+    """A learner of one's own."""
+
+
+@pytest.mark.parametrize(
+    ("field", "forged", "words"),
+    [
+        ("var", 0.0, "must be above 0"),
+        ("var", np.nan, "must be above 0"),
+        ("level", np.inf, "must be finite"),
+        ("level", 1e200, "must be at most"),
+        ("seen", np.array([1.0, -np.inf]), "must not be infinite"),
+        ("shares", np.log([0.5, 0.4]), "must be log probabilities that sum to one"),
+        ("parts", np.array([[np.nan], [1.0]]), "must be finite"),
+        ("even", 3, "must be even"),
+        ("t", -1, "must be at least 0"),
+    ],
+)
+def test_a_belief_of_ones_own_says_what_its_fields_hold(
+    field: str, forged: Any, words: str, tmp_path: Path
+) -> None:
+    shares = np.log(np.array([1.0, 1e-300]))
+    tide = Tide(
+        level=np.asarray(2.0),
+        var=np.asarray(1.0),
+        seen=np.array([1.0, np.nan]),
+        shares=np.array([shares[0], -np.inf]),
+        parts=np.array([[1.0], [np.nan]]),
+        even=np.asarray(4),
+        t=np.asarray(3),
+    )
+    path = credo.save(tmp_path / "tide.credo", Tides(), tide)
+    _, loaded = credo.load(path)
+    assert loaded.level == 2.0 and loaded.shares[1] == -np.inf and np.isnan(loaded.parts[1, 0])
+    path = credo.save(path, Tides(), credo.replace(tide, **{field: np.asarray(forged)}))
+    with pytest.raises(FormatError, match=rf"belief\.{field} {words}"):
+        credo.load(path)
+
+
+def test_a_field_holds_what_has_a_name() -> None:
+    with pytest.raises(CredoError, match=r"holds must be one of any, positive, .*; got 'big'"):
+        credo.field("big")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_first_beliefs_of_every_kind_load(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import forecast_mixture
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
+from credo.core.fields import field
 from credo.core.groups import Groups, each, in_order
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
@@ -54,7 +55,7 @@ class Calibration(Around[B], Generic[B]):
     """
 
     belief: B
-    log_weights: Array
+    log_weights: Array = field("log weights")
     t: Array
     doubt: Array | None = None
 

@@ -18,6 +18,7 @@ from credo.adapt.nested import B, Mixture, floating, renewed
 from credo.adapt.questions import Answer, ChosenFunction, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.fields import field
 from credo.core.groups import Groups, choose, each, in_order
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
@@ -94,11 +95,11 @@ class Bank(Mixture[B], Generic[B]):
         [0.5, 0.5]
     """
 
-    log_weights: Array
+    log_weights: Array = field("log weights", weighs="beliefs")
     beliefs: B
     priors: B
     t: Array
-    log_joint: Array | None = None
+    log_joint: Array | None = field("log probabilities", default=None)
     losses: LossSums | None = None
 
     @property

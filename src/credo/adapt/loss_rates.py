@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
+from credo.core.fields import field
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
@@ -87,7 +88,7 @@ class LossSums:
     """
 
     total: Array
-    count: Array
+    count: Array = field("nonnegative")
 
     @property
     def mean(self) -> Array:

@@ -21,6 +21,7 @@ from credo.core.errors import (
     require_interval,
     require_nonnegative,
 )
+from credo.core.fields import field
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -56,8 +57,8 @@ class Forgetting(Around[B], Generic[B]):
 
     belief: B
     prior: B
-    level: Array
-    pending: Array
+    level: Array = field("nonnegative")
+    pending: Array = field("nonnegative")
     t: Array
 
 

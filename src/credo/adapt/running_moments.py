@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.fields import Constraint, field
 from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG, inliers
 from credo.core.platforms import accelerated
 from credo.core.records import record
@@ -30,6 +31,11 @@ WIDTH = 11
 
 PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
 """What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
+
+
+MOMENTS = Constraint(
+    lambda values: bool(np.all(values[..., [0, 3]] >= 0)), "must have counts and variances of at least 0"
+)
 
 
 def farthest(dtype: DTypeLike) -> float:
@@ -77,7 +83,7 @@ class RunningMoments:
         (4.0, 3.606)
     """
 
-    values: Array
+    values: Array = field(MOMENTS, raw=True)
 
     def __post_init__(self) -> None:
         width = jnp.shape(self.values)[-1]

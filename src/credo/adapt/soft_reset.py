@@ -13,6 +13,7 @@ from credo.adapt.priors import descend
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval
+from credo.core.fields import field
 from credo.core.records import record, replace
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -43,9 +44,9 @@ class Resettable(Around[B], Generic[B]):
 
     belief: B
     prior: B
-    run_length: Array
-    retention: Array
-    change: Array
+    run_length: Array = field("run length")
+    retention: Array = field("share")
+    change: Array = field("share")
     t: Array
 
 

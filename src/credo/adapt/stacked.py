@@ -17,6 +17,7 @@ from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
+from credo.core.fields import field
 from credo.core.groups import each, in_order
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
@@ -65,7 +66,7 @@ class Stacking(Around[B], Generic[B]):
 
     belief: B
     stack: Any
-    log_joint: Array
+    log_joint: Array = field("log probabilities")
     t: Array
 
     @property

@@ -52,6 +52,14 @@ class Scaling(Around[B], Generic[B]):
     waiting: Waiting | None
     t: Array
 
+    def init_arguments(self) -> dict[str, PyTree]:
+        """The arguments of `init` that such a belief began from: the number of inputs, where it is known."""
+        if self.inputs is not None:
+            return {"size": np.shape(self.inputs.values)[-2]}
+        if self.waiting is not None:
+            return {"size": np.shape(self.waiting.x)[-1]}
+        return {}
+
     @property
     def units(self) -> tuple[Array, Array]:
         """The location and the scale of the target: its mean and standard deviation so far.

@@ -15,6 +15,7 @@ from credo.adapt.priors import moved, moved_inside
 from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.fields import field
 from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import as_like
@@ -46,7 +47,7 @@ class Stretch(Around[B], Generic[B]):
     """
 
     belief: B
-    log_weights: Array
+    log_weights: Array = field("log weights")
     t: Array
 
     @property

@@ -6,12 +6,14 @@ from typing import Generic
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt.nested import Around, B, at_time, floating, renewed
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
+from credo.core.fields import field
 from credo.core.records import record, replace, static_field
-from credo.core.trees import as_like
+from credo.core.trees import as_like, blank_row
 from credo.core.types import Array, ArrayLike, Key, PyTree
 
 __all__ = ["Memory", "WeightedPast"]
@@ -38,11 +40,15 @@ class Memory(Around[B], Generic[B]):
 
     belief: B
     prior: B
-    xs: PyTree
-    ys: PyTree
-    logits: Array
-    filled: Array
+    xs: PyTree = field(raw=True)
+    ys: PyTree = field("observations")
+    logits: Array = field(raw=True)
+    filled: Array = field("nonnegative")
     t: Array
+
+    def init_arguments(self) -> dict[str, PyTree]:
+        """The arguments of `init` that such a belief began from: an observation, by its shapes."""
+        return {"example": blank_row((self.xs, self.ys), np.ndim(self.logits))}
 
     @property
     def weights(self) -> Array:

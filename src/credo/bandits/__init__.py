@@ -19,7 +19,7 @@ from credo.bandits.optimize import Optimizer, Space, minimize
 from credo.bandits.play import play
 from credo.bandits.play_report import PlayReport
 from credo.bandits.policies import UCB, Thompson
-from credo.bandits.service import ArmDecision, Bandit, Features, NamedArms, SavedAgent
+from credo.bandits.service import ArmDecision, Bandit, Features, NamedArms
 
 __all__ = [
     "UCB",
@@ -34,7 +34,6 @@ __all__ = [
     "NamedArms",
     "Optimizer",
     "PlayReport",
-    "SavedAgent",
     "Space",
     "Thompson",
     "default_agent",

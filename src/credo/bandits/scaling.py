@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt import RunningMoments
 from credo.core.records import record
@@ -44,6 +45,10 @@ class Scaler:
         kind = jnp.asarray(like).dtype
         kind = kind if jnp.issubdtype(kind, jnp.floating) else jnp.result_type(float)
         return Scaler(RunningMoments.empty(jnp.shape(like)[-1:], kind), clip)
+
+    def init_arguments(self) -> dict[str, PyTree]:
+        """The arguments of `init` that a belief with this part began from: a context, by its shapes."""
+        return {"context": np.zeros(np.shape(self.mean), self.mean.dtype)}
 
     @property
     def mean(self) -> Array:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt import RunningMoments
+from credo.core.fields import Constraint, field
 from credo.core.outlying import FAR
 from credo.core.records import record, replace
-from credo.core.trees import select
+from credo.core.trees import blank_row, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.learners import Info
 
@@ -23,6 +25,9 @@ and 1 is about this, and for them the priors and the noise of the default agent 
 
 WARMUP = 10
 """How many rewards say what their units are."""
+
+WAITING = Constraint(lambda rows: bool(np.all(rows[..., 2] >= 0)), "must have weights of at least 0")
+UNITS = Constraint(lambda known: bool(np.all(known[..., 1] >= 0)), "must have a scale of at least 0")
 
 
 class Row(NamedTuple):
@@ -40,14 +45,18 @@ class FirstRewards:
     reward and weight of each (W, 3), the weight 0 if none waits.
     """
 
-    context: PyTree
-    rows: Array
+    context: PyTree = field(raw=True)
+    rows: Array = field(WAITING, raw=True)
 
     @staticmethod
     def empty(context: PyTree, dtype: DTypeLike) -> FirstRewards:
         """Room for rewards of contexts like this one."""
         blank = jax.tree.map(lambda leaf: jnp.zeros((WARMUP, *jnp.shape(leaf)), dtype), context)
         return FirstRewards(blank, jnp.zeros((WARMUP, 3), dtype))
+
+    def init_arguments(self) -> dict[str, PyTree]:
+        """The arguments of `init` that a belief with this part began from: a context, by its shapes."""
+        return {"context": blank_row(self.context, 1)}
 
     @property
     def filled(self) -> Array:
@@ -103,7 +112,7 @@ class LearnedUnits:
     """
 
     moments: RunningMoments
-    known: Array
+    known: Array = field(UNITS)
     first: FirstRewards
 
     @staticmethod

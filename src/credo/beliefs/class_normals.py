@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from credo.core.fields import field
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
@@ -59,11 +60,11 @@ class ClassNormals:
         ((2, 3), [0.5, 0.5])
     """
 
-    counts: Array
+    counts: Array = field("positive")
     mean: Array
-    rows: Array
-    shape: Array
-    scale: Array
+    rows: Array = field("positive")
+    shape: Array = field("positive")
+    scale: Array = field("positive")
     t: Array
 
     @property

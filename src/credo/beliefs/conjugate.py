@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
+from credo.core.fields import field
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
@@ -27,8 +28,8 @@ class Beta:
         0.75
     """
 
-    a: Array
-    b: Array
+    a: Array = field("positive")
+    b: Array = field("positive")
     t: Array
 
     @property
@@ -66,8 +67,8 @@ class Gamma:
         3.0
     """
 
-    shape: Array
-    per: Array
+    shape: Array = field("positive")
+    per: Array = field("positive")
     t: Array
 
     @property
@@ -103,7 +104,7 @@ class Dirichlet:
         Array([0.75, 0.25], dtype=float32)
     """
 
-    counts: Array
+    counts: Array = field("positive")
     t: Array
 
     @property

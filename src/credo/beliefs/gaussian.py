@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from credo.beliefs.conjugate import InverseGamma
+from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
@@ -133,7 +134,7 @@ class Ensemble(_Parameters):
     """
 
     mean: Array
-    deviations: Array
+    deviations: Array = field("deviations")
     key: Array
     t: Array
     unravel: Unravel = static_field()

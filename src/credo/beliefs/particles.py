@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from credo.beliefs.gaussian import Anchor
 from credo.core.errors import CredoError
+from credo.core.fields import field
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import Unravel, ravel
@@ -180,7 +181,7 @@ class Particles:
     """
 
     values: Array
-    log_weights: Array
+    log_weights: Array = field("log weights")
     key: Array
     t: Array
     unravel: Unravel = static_field()

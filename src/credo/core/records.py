@@ -7,6 +7,7 @@ Arrays and hyper-parameters are leaves, so `jax.vmap`, `jax.grad` and `replace` 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, overload
@@ -17,6 +18,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.core.extensions import extensions
+from credo.core.fields import field
 from credo.core.types import ArrayLike
 
 __all__ = [
@@ -79,7 +81,7 @@ def static_field(*, default: object = dataclasses.MISSING) -> object:
     return declared
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static_field, dataclasses.field))
+@dataclass_transform(frozen_default=True, field_specifiers=(static_field, field, dataclasses.field))
 def record(cls: type[T]) -> type[T]:
     """Turn a class with annotated fields into a frozen dataclass that is a pytree.
 
@@ -120,9 +122,15 @@ def record_name(cls: type) -> str:
 def find_record(name: str) -> type | None:
     """The record class of a name that a file holds, which another distribution may bring; None if unknown."""
     if name not in REGISTRY:
-        for entry in extensions("credo.records").values():
-            entry.load()
+        _import_all()
     return REGISTRY.get(name)
+
+
+def _import_all() -> None:
+    """Import what has records and functions that files may name: of credo, and of other distributions."""
+    importlib.import_module("credo.records")
+    for entry in extensions("credo.records").values():
+        entry.load()
 
 
 def named_function(function: F) -> F:
@@ -161,6 +169,8 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def find_function(name: str) -> Callable[..., Any] | None:
     """The named function of a name that a file holds; None if there is none."""
+    if name not in _FUNCTIONS:
+        _import_all()
     return _FUNCTIONS.get(name)
 
 

@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.inputs import require_numbers
 from credo.core.records import record, static_field
 from credo.core.types import ArrayLike, DTypeLike, PyTree
 
-__all__ = ["Unravel", "all_finite", "as_like", "fits", "leaf_names", "ravel", "select", "spread"]
+__all__ = ["Unravel", "all_finite", "as_like", "blank_row", "fits", "leaf_names", "ravel", "select", "spread"]
 
 T = TypeVar("T")
 
@@ -116,6 +117,11 @@ def select(accept: jax.Array, new: T, old: T) -> T:
     """The tree `new` where the boolean scalar `accept` is True, and otherwise the tree `old`, bit by bit."""
     chosen: T = jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
     return chosen
+
+
+def blank_row(rows: PyTree, depth: int) -> PyTree:
+    """Zeros with the shapes and dtypes of one entry of a stack, whose leaves have `depth` leading axes."""
+    return jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)[depth:], leaf.dtype), rows)
 
 
 def as_like(value: ArrayLike, like: jax.Array) -> jax.Array:

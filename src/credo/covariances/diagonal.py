@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import jax.numpy as jnp
 
 from credo.core.errors import require_choice
+from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
@@ -62,7 +63,7 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
         Array([[2.]], dtype=float32)
     """
 
-    var: Array
+    var: Array = field("nonnegative")
     keep: Literal["precision", "covariance"] = static_field(default="precision")
 
     vouches: ClassVar[bool] = True

@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.core.errors import require_choice
+from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
@@ -258,7 +259,7 @@ class DenseCovariance(FullCovariance):
         Array([0.5, 1. , 1. ], dtype=float32)
     """
 
-    matrix: Array
+    matrix: Array = field("covariance")
 
     def as_root(self) -> Array:
         """The Cholesky factor of S. Cost: P^3."""

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
@@ -166,7 +167,7 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         Array([0.75, 0.75, 0.75], dtype=float32)
     """
 
-    base: Array
+    base: Array = field("precision")
     factor: Array
     family: LowRank | None = static_field(default=None)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from credo.core import archive
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.extensions import missing
 from credo.core.forms import require_bounded, require_sizes
-from credo.core.records import REGISTRY, find_record, record, record_name, replace
+from credo.core.records import find_record, record, record_name, replace
 from credo.core.types import PyTree
 from credo.flows.operator import FlowOperator
 
@@ -168,8 +167,6 @@ def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowO
     if not isinstance(what, dict) or not isinstance(what.get("fields"), dict):
         raise FormatError(f"{place} cannot be read: it does not say what operator it holds.")
     name = str(what.get("class"))
-    if name not in REGISTRY:
-        importlib.import_module("credo.flows")
     cls = find_record(name)
     if cls is None or not hasattr(cls, "transport"):
         raise FormatError(

@@ -7,13 +7,15 @@ from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from credo.beliefs import Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.fields import declare, field
 from credo.core.names import ForecastName
 from credo.core.records import record, static_field
-from credo.core.trees import as_like, ravel
+from credo.core.trees import as_like, blank_row, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
@@ -34,15 +36,22 @@ _OPTIMIZERS: dict[OptimizerName, Callable[[], optax.GradientTransformation]] = {
     "adam": optax.scale_by_adam,
 }
 
+declare(optax.ScaleByAdamState, count="nonnegative", nu="nonnegative")
+
 
 @record
 class Buffer:
     """The latest N observations, first in, first out, of which `count` are real."""
 
-    x: PyTree
-    y: PyTree
-    weight: Array
-    count: Array
+    x: PyTree = field(raw=True)
+    y: PyTree = field("observations")
+    weight: Array = field("nonnegative", raw=True)
+    count: Array = field("nonnegative")
+
+    def init_arguments(self) -> dict[str, PyTree]:
+        """The arguments of `init` that a belief with this part began from: an observation, by its shapes."""
+        depth = np.ndim(self.count) + 1
+        return {"example": blank_row((self.x, self.y), depth)}
 
     def push(self, x: PyTree, y: PyTree, weight: Array) -> Buffer:
         """Replace the oldest observation by a new one."""

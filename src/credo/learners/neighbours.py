@@ -13,6 +13,7 @@ import numpy as np
 from credo.beliefs.widening import widen_belief
 from credo.core.corners import at_corner, put_corners
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
+from credo.core.fields import field
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
@@ -48,12 +49,12 @@ class Remembered:
         (2, 100)
     """
 
-    rows: Array
-    targets: Array
-    shares: Array
-    base: Any
-    log_weights: Array
-    written: Array
+    rows: Array = field(raw=True)
+    targets: Array = field(raw=True)
+    shares: Array = field("nonnegative", raw=True)
+    base: Any = field("positive", raw=True)
+    log_weights: Array = field("log weights")
+    written: Array = field("nonnegative")
     t: Array
 
     @property

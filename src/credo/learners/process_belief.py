@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from credo.beliefs.widening import widen_belief
 from credo.core.corners import at_corner
 from credo.core.errors import CredoError
+from credo.core.fields import field
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, PyTree
@@ -44,16 +45,16 @@ class ProcessBelief:
         (10, 2)
     """
 
-    length: Array
-    signal_var: Array
-    offset_var: Array
-    noise_var: Array
+    length: Array = field("positive")
+    signal_var: Array = field("positive")
+    offset_var: Array = field("nonnegative")
+    noise_var: Array = field("positive")
     rows: Array
     targets: Array
-    shares: Array
+    shares: Array = field("nonnegative")
     root: Array
     dual: Array
-    written: Array
+    written: Array = field("nonnegative")
     t: Array
 
     @property

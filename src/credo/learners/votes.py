@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from credo.beliefs import Beta, Dirichlet, Gamma, InverseGamma
 from credo.core.errors import CredoError
+from credo.core.fields import field
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
@@ -155,9 +156,9 @@ class NumberLevel:
         (4,)
     """
 
-    mean: Array
-    count: Array
-    noise: Array
+    mean: Array = field(raw=True)
+    count: Array = field("nonnegative", raw=True)
+    noise: Array = field("positive", raw=True)
 
 
 FLOOR = 1e-12

@@ -8,13 +8,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from credo.core.archive import join, leaves_of, refill, split
+from credo.core.constraints import require_possible
 from credo.core.forms import Seed, Size, require_form
 from credo.learners import Learner
 from credo.live.recovery import Recovery, SavedRecovery
 from credo.live.runner import Early
 from credo.live.trainer import Trainer
 from credo.recipes.settings import Settings
-from credo.streams.constraints import require_possible
 from credo.tables import EncoderState, Moments, Schema
 
 __all__ = ["arrays", "restore", "summary"]

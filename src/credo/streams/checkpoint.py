@@ -20,24 +20,24 @@ from credo.core.places import Where
 from credo.learners import Learner
 from credo.streams.codec import Decoder, Functions, Tensors, encode
 from credo.streams.outline import require_same
-from credo.streams.soundness import require_sound
+from credo.streams.soundness import Acting, Saveable, require_sound
 
 __all__ = ["FORMAT", "Saved", "load", "read", "save", "write"]
+
+AGENTS = ": pass an agent, as load(path, agent), or read a bandit with credo.bandits.Bandit.load"
+"""What the refusal of an agent adds."""
 
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""
 
-L = TypeVar("L", bound=Learner[Any])
-"""The kind of learner."""
-
-B = TypeVar("B")
-"""The kind of belief that the learner keeps."""
+L = TypeVar("L", bound=Saveable)
+"""The kind of learner or agent."""
 
 
 class Saved(NamedTuple):
-    """The contents of a file: a learner, its belief, and the JSON data and named arrays beside them."""
+    """The contents of a file: a learner or an agent, its belief, and the JSON data and arrays beside them."""
 
-    learner: Learner[Any]
+    learner: Any
     belief: Any
     meta: dict[str, Any]
     arrays: Tensors
@@ -45,8 +45,8 @@ class Saved(NamedTuple):
 
 def save(
     path: str | os.PathLike[str],
-    learner: Learner[B],
-    belief: B,
+    learner: Saveable,
+    belief: Any,
     *,
     meta: Mapping[str, object] | None = None,
     arrays: Mapping[str, np.ndarray] | None = None,
@@ -55,7 +55,7 @@ def save(
 
     Arguments:
         path: the file, by custom `*.credo`. An older one is replaced completely or not at all.
-        learner, belief: any learner and one of its beliefs.
+        learner, belief: any learner, or an agent of `credo.bandits`, and one of its beliefs.
         meta: JSON data to keep beside them.
         arrays: NumPy arrays to keep beside them.
 
@@ -79,8 +79,8 @@ def save(
 
 def write(
     path: Where,
-    learner: Learner[B],
-    belief: B,
+    learner: Saveable,
+    belief: Any,
     *,
     meta: Mapping[str, object] | None = None,
     arrays: Mapping[str, np.ndarray] | None = None,
@@ -115,13 +115,14 @@ def load(path: str | os.PathLike[str], learner: L) -> tuple[L, Any]: ...
 def load(path: str | os.PathLike[str], learner: None = None) -> tuple[Learner[Any], Any]: ...
 
 
-def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> tuple[Learner[Any], Any]:
+def load(path: str | os.PathLike[str], learner: Saveable | None = None) -> tuple[Saveable, Any]:
     """Read a learner and its belief back. A run then continues bit by bit as if it had never stopped.
 
     Arguments:
         path: a file written by `save`.
         learner: a learner of the same structure, which lends its functions: a model's own functions are not
-            stored. Hyper-parameters come from the file. Without functions it is not needed.
+            stored. Hyper-parameters come from the file. Without functions it is not needed. An agent is read
+            with one.
 
     Returns:
         The learner and the belief.
@@ -138,12 +139,14 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
         >>> belief == coin.init()
         True
     """
-    saved = read(path, learner)
+    saved = read(path, learner, Learner if learner is None or isinstance(learner, Learner) else type(learner))
     return saved.learner, saved.belief
 
 
-def read(path: Where, learner: Learner[Any] | None = None) -> Saved:
-    """Read everything in a file written by `save`. The arguments are those of `load`."""
+def read(path: Where, learner: Saveable | None = None, kind: type[Any] = Learner) -> Saved:
+    """Read everything in a file written by `save`, which must hold a learner of a kind; `learner` lends its
+    functions.
+    """
     header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     functions: Functions = {}
     with archive.refusing(path, "learner"):
@@ -158,8 +161,12 @@ def read(path: Where, learner: Learner[Any] | None = None) -> Saved:
         decoder = Decoder(tensors, functions, str(path))
         tree = {part: decoder(structure[part], part) for part in ("learner", "belief")}
         decoder.require_all_used()
-        if not isinstance(tree["learner"], Learner):
-            raise FormatError(f"{path} cannot be used: learner must be a Learner; got {tree['learner']!r}.")
+        if not isinstance(tree["learner"], kind):
+            held = type(tree["learner"]).__name__
+            hint = AGENTS if isinstance(tree["learner"], Acting) else ""
+            raise FormatError(
+                f"{path} cannot be used: learner must be of the kind {kind.__name__}; got {held}{hint}."
+            )
         require_sound(tree["learner"], tree["belief"], str(path))
     extra = {
         name.removeprefix("extra/"): value for name, value in tensors.items() if name.startswith("extra/")

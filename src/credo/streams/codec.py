@@ -6,7 +6,6 @@ Only credo's records, plain containers and optax states can be named, so decodin
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
@@ -32,9 +31,6 @@ Tensors: TypeAlias = dict[str, np.ndarray]
 
 Functions: TypeAlias = dict[str, Any]
 """A user's functions by their path, which are not stored; and the structures of trees of other libraries."""
-
-_LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.flows", "credo.particles", "credo.recipes")
-"""Rooms whose records are known only after they are imported."""
 
 
 def encode(value: object, path: str, tensors: Tensors, functions: Functions | None = None) -> Json:
@@ -214,7 +210,6 @@ class Decoder:
         """A function that the learner lends, or a named one of the library."""
         if path in self.functions:
             return self.functions[path]
-        _import_all()
         named = find_function(name)
         if named is None:
             raise FormatError(
@@ -223,8 +218,6 @@ class Decoder:
         return named
 
     def _record(self, name: str, fields: Json, path: str) -> object:
-        if name not in REGISTRY:
-            _import_all()
         cls = find_record(name)
         if cls is None:
             raise FormatError(
@@ -253,12 +246,6 @@ class Decoder:
         except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             reason = str(error).rstrip(".")
             raise FormatError(f"{self.file} cannot be used: {_spell(path)} is no {name}: {reason}.") from None
-
-
-def _import_all() -> None:
-    """Import the rooms whose records and functions are known only then."""
-    for room in _LATER:
-        importlib.import_module(room)
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

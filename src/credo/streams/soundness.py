@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ import numpy as np
 
 from credo.adapt.banks import Each
 from credo.beliefs import Anchor
+from credo.core.constraints import require_possible
 from credo.core.errors import CredoError, FormatError
 from credo.core.groups import Groups
 from credo.core.records import record_name
@@ -20,12 +21,29 @@ from credo.core.types import PyTree
 from credo.covariances import Covariance
 from credo.learners import Learner
 from credo.models.model import LAYERED, Model
-from credo.streams.constraints import require_possible
 
-__all__ = ["layout_of", "require_sound"]
+__all__ = ["Acting", "Saveable", "layout_of", "require_sound"]
 
 
-def require_sound(learner: Learner[Any], belief: PyTree, file: str) -> None:
+@runtime_checkable
+class Acting(Protocol):
+    """What acts on a learner of rewards and is saved with its belief: an agent."""
+
+    @property
+    def rewards(self) -> Learner[Any]:
+        """The learner of rewards."""
+        ...
+
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> Any:
+        """The belief before any reward."""
+        ...
+
+
+Saveable: TypeAlias = Learner[Any] | Acting
+"""What a file holds beside its belief."""
+
+
+def require_sound(learner: Saveable, belief: PyTree, file: str) -> None:
     """Refuse a belief whose records, sizes and dtypes are not those of `learner.init`, or whose numbers are
     not finite or not possible. Those of `jax.vmap` are known by the shape of `t`. Cost: one abstract `init`,
     and P^3 / 3 for a covariance kept as a matrix.
@@ -41,7 +59,7 @@ def require_sound(learner: Learner[Any], belief: PyTree, file: str) -> None:
             batch = np.shape(getattr(belief, "t", 0))[: np.ndim(getattr(belief, "t", 0)) - like[1]]
             _compare(belief, like[0], "belief", batch, {})
             if not batch:
-                _require_outputs(learner, belief)
+                _require_outputs(learner if isinstance(learner, Learner) else learner.rewards, belief)
         require_possible(belief, "belief")
     except FormatError as error:
         raise FormatError(f"{file} cannot be used: {error}", field=error.field) from None
@@ -93,16 +111,13 @@ def _require_whole(belief: PyTree) -> None:
                 _refuse("belief.unravel.dtypes", f"must name floating-point dtypes; got {dtype!r}")
 
 
-def _example(belief: PyTree) -> PyTree:
-    """One observation of the stream, by the latest observations that a belief remembers."""
+def _start_arguments(belief: PyTree) -> dict[str, Any]:
+    """The further arguments of `init` that a belief began from, as its parts say, the outermost first."""
+    found: dict[str, Any] = {}
     for part in _records(belief, object):
-        kind = type(part).__name__
-        if kind not in ("Buffer", "Memory"):
-            continue
-        rows = (part.x, part.y) if kind == "Buffer" else (part.xs, part.ys)
-        depth = np.ndim(part.count) + 1 if kind == "Buffer" else np.ndim(part.logits)
-        return jax.tree.map(lambda leaf, depth=depth: np.zeros(leaf.shape[depth:], leaf.dtype), rows)
-    return None
+        if hasattr(part, "init_arguments"):
+            found = part.init_arguments() | found
+    return found
 
 
 def _params_of(belief: PyTree) -> PyTree:
@@ -124,25 +139,12 @@ def _params_of(belief: PyTree) -> PyTree:
     )
 
 
-def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | None:
+def _expected(learner: Saveable, belief: PyTree) -> tuple[PyTree, int] | None:
     """The first belief of a learner, as shapes, with the rank of its clock; None if it cannot be known."""
     if any("." in record_name(type(part)) for part in _records(learner, Learner)):
         return None  # a user's own learner may start in another way
     params = _params_of(belief)
-    example = _example(belief)
-    more: dict[str, Any] = {} if example is None else {"example": example}
-    for part in _records(belief, object):
-        if type(part).__name__ == "Scaler":
-            more["context"] = np.zeros(np.shape(part.mean), part.mean.dtype)
-        if type(part).__name__ == "FirstRewards":
-            more["context"] = jax.tree.map(
-                lambda leaf: np.zeros(np.shape(leaf)[1:], leaf.dtype), part.context
-            )
-        if type(part).__name__ == "Scaling":
-            if part.inputs is not None:
-                more["size"] = np.shape(part.inputs.values)[-2]
-            elif part.waiting is not None:
-                more["size"] = np.shape(part.waiting.rows)[-1] - 2
+    more = _start_arguments(belief)
     start: Any = learner.init
     try:
         like: Any = jax.eval_shape(lambda p: start(p, **more), params)

@@ -83,17 +83,16 @@ def test_actions_with_features_and_their_own_functions_are_saved(tmp_path: pathl
     assert nameless(other.decide({"age": 4.0})) == nameless(bandit.decide({"age": 4.0}))
 
 
-def test_a_saved_agent_is_a_learner(tmp_path: pathlib.Path) -> None:
-    saved = bandits.SavedAgent(LINEAR)
-    belief = saved.init(LINE.init(0, (4,)))
-    x = jnp.asarray(XS[0]), jnp.asarray(1, jnp.int32)
-    one, info = saved.step(belief, x, 1.0)
-    two, _ = LINEAR.update(belief, x[0], 1, 1.0)
-    assert all(map(jnp.array_equal, jax.tree.leaves(one), jax.tree.leaves(two))) and bool(info.ok)
-    assert float(saved.forecast(one, x).var) == pytest.approx(float(saved.expect(one, x).var[0]) + 0.25)
-    learner, loaded = credo.load(credo.save(tmp_path / "b.credo", saved, one))
-    assert isinstance(learner, bandits.SavedAgent) and learner == saved
-    assert bandits.Bandit(learner.agent, belief=loaded).decide(XS[1]).version == 0
+def test_an_agent_is_saved_with_its_belief(tmp_path: pathlib.Path) -> None:
+    belief, _ = LINEAR.update(LINEAR.init(LINE.init(0, (4,))), jnp.asarray(XS[0]), 1, 1.0)
+    path = credo.save(tmp_path / "b.credo", LINEAR, belief)
+    agent, loaded = credo.load(path, LINEAR)
+    assert agent == LINEAR and loaded == belief
+    assert bandits.Bandit(agent, belief=loaded).decide(XS[1]).version == 0
+    with pytest.raises(
+        credo.FormatError, match=r"must be of the kind Learner; got Agent: pass .*Bandit\.load"
+    ):
+        credo.load(path)
 
 
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: pathlib.Path) -> None:
@@ -138,7 +137,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], object]] 
 def test_a_file_whose_parts_do_not_fit_is_refused(words: str, tmp_path: pathlib.Path) -> None:
     bandit = coins()
     bandit.decide()
-    saved = checkpoint.read(bandit.save(tmp_path / "b.credo"))
+    saved = checkpoint.read(bandit.save(tmp_path / "b.credo"), kind=bandits.Agent)
     FORGERIES[words](saved.meta, saved.arrays)
     path = checkpoint.save(
         tmp_path / "x.credo", saved.learner, saved.belief, meta=saved.meta, arrays=saved.arrays

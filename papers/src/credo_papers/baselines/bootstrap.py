@@ -12,6 +12,7 @@ from credo.adapt.nested import B, Mixture, floating
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import require_choice, require_integer
+from credo.core.fields import field
 from credo.core.keys import require_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -43,7 +44,7 @@ class Members(Mixture[B], Generic[B]):
 
     beliefs: B
     t: Array
-    log_weights: Array
+    log_weights: Array = field("log weights", weighs="beliefs")
 
 
 @record

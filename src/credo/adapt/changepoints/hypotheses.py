@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.adapt.nested import B, Mixture
 from credo.core.errors import CredoError, require_integer
+from credo.core.fields import field
 from credo.core.records import record
 from credo.core.types import Array, PyTree
 from credo.learners import Info
@@ -51,8 +52,8 @@ class Segments:
     """
 
     run_length: Array
-    count: Array
-    best: Array
+    count: Array = field("nonnegative")
+    best: Array = field("log probabilities")
     parent: Array
     times: Array
 
@@ -109,7 +110,7 @@ class Hypotheses(Mixture[B], Generic[B]):
         (2, (4,))
     """
 
-    log_weights: Array
+    log_weights: Array = field("log weights", weighs="beliefs")
     beliefs: B
     segments: Segments
     prior: B

@@ -15,6 +15,7 @@ from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_integer, require_nonnegative
+from credo.core.fields import field
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -51,7 +52,7 @@ class Piece(Around[Gaussian]):
     place: Array
     state: Array
     prior: Gaussian
-    jump_var: Array
+    jump_var: Array = field("nonnegative")
     t: Array
 
 

@@ -7,7 +7,6 @@ from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.schema import ContextSchema
 from credo.bandits.service.slates import Reading, Slate, Slates
-from credo.bandits.service.storage import SavedAgent
 
 __all__ = [
     "ArmDecision",
@@ -22,7 +21,6 @@ __all__ = [
     "Outcomes",
     "Reading",
     "RewardStatus",
-    "SavedAgent",
     "Slate",
     "Slates",
 ]

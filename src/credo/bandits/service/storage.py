@@ -36,18 +36,13 @@ from credo.bandits.service.storing_window import (
 )
 from credo.bandits.service.window import Window
 from credo.core.archive import join, leaves_of, refill, refusing, split
+from credo.core.constraints import require_possible
 from credo.core.errors import FormatError
 from credo.core.forms import Seed, require_form
-from credo.core.names import ForecastName
-from credo.core.records import record
-from credo.core.types import ArrayLike, Key, PyTree
-from credo.learners import Info, Learner
-from credo.likelihoods import Expectation, Predictive
 from credo.live.journal import Mark
 from credo.streams import checkpoint
-from credo.streams.constraints import require_possible
 
-__all__ = ["SavedAgent", "read", "write"]
+__all__ = ["read", "write"]
 
 LARGEST_WINDOW = 2**31 - 1
 """The largest window of a file."""
@@ -107,50 +102,6 @@ class _Saved(TypedDict):
     casts: list[SavedCast]
 
 
-@record
-class SavedAgent(Learner[AgentBelief[Any]]):
-    """An agent as the learner of its rewards, with its policy, so that a file holds all of it.
-
-    Arguments:
-        agent: the agent.
-    """
-
-    agent: Agent
-
-    def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> AgentBelief[Any]:
-        return self.agent.init(params, var=var, **others)
-
-    def inputs_of(self, row: PyTree) -> PyTree:
-        return self.agent.rewards.inputs_of(row)
-
-    def time_update(self, belief: AgentBelief[Any], dt: ArrayLike | None) -> AgentBelief[Any]:
-        return self.agent.rewards.time_update(belief, dt)
-
-    def predictive(
-        self,
-        belief: AgentBelief[Any],
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
-    ) -> Predictive:
-        return self.agent.rewards.predictive(belief, x, method, samples, key)
-
-    def scaled_predictive(self, belief: AgentBelief[Any], x: PyTree, scale: ArrayLike | None) -> Predictive:
-        return self.agent.rewards.scaled_predictive(belief, x, scale)
-
-    def measurement_update(
-        self, belief: AgentBelief[Any], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
-    ) -> tuple[AgentBelief[Any], Info]:
-        return self.agent.rewards.measurement_update(belief, x, y, weight, key)
-
-    def draws(self, belief: AgentBelief[Any], key: Key, shape: tuple[int, ...]) -> PyTree:
-        return self.agent.rewards.draws(belief, key, shape)
-
-    def expectation(self, belief: AgentBelief[Any], x: PyTree) -> Expectation:
-        return self.agent.rewards.expectation(belief, x)
-
-
 def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] | None) -> Path:
     """Write a bandit to a file; a CredoError if something in the agent cannot be saved."""
     with engine.still():
@@ -185,7 +136,7 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
         if prior is not None:
             arrays |= join({"prior": leaves_of(prior)})
         belief = engine.programs.unpack(state.words)
-    return checkpoint.save(path, SavedAgent(engine.agent), belief, meta=meta, arrays=arrays)
+    return checkpoint.save(path, engine.agent, belief, meta=meta, arrays=arrays)
 
 
 def read(
@@ -194,14 +145,14 @@ def read(
     """Read a bandit back, and what it starts from. `agent` lends its functions where the saved one has some;
     a `seed` of None is the saved one. Refusals are those of `Bandit.load`.
     """
-    saved = checkpoint.read(path, None if agent is None else SavedAgent(agent_of(agent)))
+    saved = checkpoint.read(path, None if agent is None else agent_of(agent), object)
     meta = saved.meta
-    if not isinstance(saved.learner, SavedAgent) or meta.get("bandit") != FORMAT:
+    if not isinstance(saved.learner, Agent) or meta.get("bandit") != FORMAT:
         kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
         raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
     with refusing(path, "bandit"):
         require_form(meta, _Saved, "bandit")
-        service = _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
+        service = _rebuilt(saved.learner, saved.belief, meta, saved.arrays, seed, clock)
         mark, digest = meta["log"], hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if seed is not None:
             return service, Start(False, f"{digest} {seed}")
