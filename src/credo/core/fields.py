@@ -174,10 +174,10 @@ def _constraint(holds: Holds | Constraint) -> Constraint | None:
 
 def declarations(value: object) -> Mapping[str, Declaration] | None:
     """What a record or a named tuple says of each of its fields; None for anything else."""
+    names: tuple[str, ...] | None = getattr(value, "_fields", None)
     if dataclasses.is_dataclass(value):
         said = {one.name: one.metadata.get("declaration", _NOTHING) for one in dataclasses.fields(value)}
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        names: tuple[str, ...] = value._fields
+    elif names is not None:
         known = _FOREIGN.get(type(value), {})
         said = {name: known.get(name, _NOTHING) for name in names}
     else:
