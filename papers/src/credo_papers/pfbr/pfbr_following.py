@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -57,48 +57,69 @@ def follow(
     learner = method.build(problem, number)
     keys = jax.random.split(jax.random.key(seed), len(observations))
     rows = (keys, *in_default_precision((starts, inputs, observations, truth)))
-    program = _program(learner, functools.partial(_one, problem, judge, before, number))
-    return {name: np.asarray(values) for name, values in program(learner, rows).items()}
+    way = jax.jit(functools.partial(_way, problem, number, before is not None))
+    found: list[dict[str, Array]] = []
+    for place in range(len(observations)):  # one after the other: the memory is that of one sequence
+        row = jax.tree.map(lambda leaf, place=place: leaf[place], rows)
+        sets = way(learner, row)
+        scores = sets.scores | _judging(judge)(sets.after, row[-1], sets.after_keys)
+        if before is not None:
+            scores |= _judging(before)(sets.before, row[-1], sets.before_keys)
+        found.append(scores)
+    return {name: np.stack([np.asarray(scores[name]) for scores in found]) for name in found[0]}
 
 
-def _program(learner: AnyLearner, one: Callable[..., dict[str, Array]]) -> Callable[..., dict[str, Array]]:
-    """Sequences one after the other: the memory is that of one."""
-    return jax.jit(lambda learner, rows: jax.lax.map(functools.partial(one, learner), rows))
+class _Way(NamedTuple):
+    """What a learner left behind at each of T steps: its own scores, and the sets that a judge scores, before
+    (None if no judge asks for it) and after the observation, with the keys of the judges.
+    """
+
+    scores: dict[str, Array]
+    after: WeightedSet
+    after_keys: Array
+    before: WeightedSet | None
+    before_keys: Array
 
 
-def _one(
+@functools.lru_cache(maxsize=16)
+def _judging(judge: Judge) -> Callable[..., dict[str, Array]]:
+    """The program of a judge, which all methods share: scores take longer to compile than most learners."""
+
+    def judged(sets: WeightedSet, truths: PyTree, keys: Array) -> dict[str, Array]:
+        scores: dict[str, Array] = jax.lax.map(lambda row: dict(judge(*row)), (sets, truths, keys))
+        return scores
+
+    return jax.jit(judged)
+
+
+def _way(
     problem: Problem,
-    judge: Judge,
-    foresee: Judge | None,
     count: int,
+    foresees: bool,
     learner: AnyLearner,
     row: tuple[Array, Array | None, PyTree, Array, PyTree],
-) -> dict[str, Array]:
-    key, start, xs, ys, truths = row
+) -> _Way:
+    key, start, xs, ys, _ = row
     first, second, third = jax.random.split(key, 3)
 
-    def step(
-        belief: AnyBelief, now: tuple[PyTree, Array, PyTree, Array]
-    ) -> tuple[AnyBelief, dict[str, Array]]:
-        x, y, truth, number = now
-        before = learner.predict(belief)
+    def step(belief: AnyBelief, now: tuple[PyTree, Array, Array]) -> tuple[AnyBelief, _Way]:
+        x, y, number = now
+        ahead = learner.predict(belief)
         one = jax.random.fold_in(third, number)
+        before = weighted_set(ahead, count, jax.random.fold_in(one, 2)) if foresees else None
         scores: dict[str, Array] = {}
-        if foresee is not None:
-            keys = jax.random.fold_in(one, 2), jax.random.fold_in(one, 3)
-            scores |= foresee(weighted_set(before, count, keys[0]), truth, keys[1])
         if not problem.model.batched:
-            scores["forecast"] = learner.forecast(before, x).log_prob(y)
-        belief, info = learner.update(before, x, y, key=second)
-        particles = weighted_set(belief, count, jax.random.fold_in(one, 0))
-        scores |= judge(particles, truth, jax.random.fold_in(one, 1))
-        extra = {
+            scores["forecast"] = learner.forecast(ahead, x).log_prob(y)
+        belief, info = learner.update(ahead, x, y, key=second)
+        after = weighted_set(belief, count, jax.random.fold_in(one, 0))
+        scores |= {
             "evidence": info.log_evidence,
             "ok": info.ok,
-            "ess": 1.0 / jnp.sum(jnp.exp(2.0 * particles.log_weights)),
+            "ess": 1.0 / jnp.sum(jnp.exp(2.0 * after.log_weights)),
         }
-        return belief, scores | extra
+        keys = jax.random.fold_in(one, 1), jax.random.fold_in(one, 3)
+        return belief, _Way(scores, after, keys[0], before, keys[1])
 
     numbers = jnp.arange(ys.shape[0])
-    _, scores = jax.lax.scan(step, problem.begin(learner, first, start), (xs, ys, truths, numbers))
-    return scores
+    _, way = jax.lax.scan(step, problem.begin(learner, first, start), (xs, ys, numbers))
+    return way

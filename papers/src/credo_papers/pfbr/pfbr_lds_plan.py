@@ -44,7 +44,7 @@ class LinearPlan:
 
 _FEW = ("exact draws", "affine map", "bootstrap")
 PLANS: dict[Size, LinearPlan] = {
-    "quick": LinearPlan((2, 10), 3, 256, (64, 1024), 1000, (*_FEW, "PFBR, shipped"), _FEW[:1], {}),
+    "quick": LinearPlan((10,), 3, 256, (64, 256), 1000, (*_FEW, "PFBR, shipped"), _FEW[:1], {}),
     "full": LinearPlan(
         (10, 2),
         25,
