@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from credo.core.errors import suggest
+from credo.core.once import KeyTwice, once
 from credo.serve.contents import (
     AHEAD,
     EARLIEST,
@@ -91,7 +92,27 @@ def read_object(body: bytes) -> dict[str, Any]:
             raise Problem(400, f"the body must be JSON: {str(error).rstrip('.')}.") from None
     if not isinstance(content, dict):
         raise Problem(400, f"the body must be a JSON object; got {content!r:.60}.")
+    if body.count(b":") > _count_keys(content):  # as if a text has a colon, or a key comes twice
+        try:
+            json.loads(body, object_pairs_hook=once)
+        except KeyTwice as error:
+            raise Problem(400, f"the body must have each key once; it {error}.") from None
+        except RecursionError:
+            raise Problem(400, "the body must be JSON that is less deeply nested.") from None
     return content
+
+
+def _count_keys(content: dict[str, Any]) -> int:
+    """How many keys all objects of a content have together: as many as there are colons outside of texts."""
+    count, left = 0, list[Any]([content])
+    while left:
+        one: Any = left.pop()
+        inner = one
+        if type(one) is dict:
+            count += len(one)
+            inner = one.values()
+        left += [part for part in inner if type(part) is dict or type(part) is list]
+    return count
 
 
 def read_lines(body: bytes) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.once import KeyTwice, once
 from credo.tables.chunks import BadRow, Chunk, ChunkSize, DriftWatch
 from credo.tables.lines import LineColumns, is_plain
 from credo.tables.live import LiveText, is_prompt, until_idle
@@ -20,6 +21,9 @@ from credo.tables.schema import is_number
 
 __all__ = ["csv_chunks", "guess_delimiter", "json_chunk", "jsonl_chunks", "unique_names"]
 
+
+_END = "\0"
+"""What follows the last line of a text, which holds none: a record that has it at its end was still open."""
 
 MOST_KEYS = 2000
 """The most keys of JSON lines that become columns after the first chunk."""
@@ -62,8 +66,10 @@ def csv_chunks(
         except UnicodeDecodeError as error:
             raise _undecodable(name, before - 1, error) from None
     delimiter = delimiter or guess_delimiter(first)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True)
-    (header,), _ = _take(reader, 1, name, before - 1, text)
+    reader = csv.reader(chain([first], lines, [_END]), delimiter=delimiter, skipinitialspace=True)
+    opening, stop = _take(reader, 1, name, before - 1, text)
+    _closed(opening, stop, len(opening[0]), name)
+    (header,) = opening
     names = unique_names(header, name)
     if all(_is_number(cell) for cell in header):
         raise DataError(
@@ -85,8 +91,9 @@ def csv_chunks(
                 continue
             # a record takes a line at least, so that none of these lines is left over
             before += reader.line_num
-            reader = csv.reader(chain(plain, lines), delimiter=delimiter, skipinitialspace=True)
+            reader = csv.reader(chain(plain, lines, [_END]), delimiter=delimiter, skipinitialspace=True)
         rows, stop = _take(reader, count, name, before - 1, text)
+        stop = _closed(rows, stop, width, name)
         if not rows:
             if 0 < last < width and not _ends_whole(text):
                 raise DataError(
@@ -135,6 +142,24 @@ def _take(
             "is a quotation mark left open?"
         ) from None
     return rows, before + reader.line_num
+
+
+def _closed(rows: list[tuple[str, ...]], stop: int, width: int, name: str) -> int:
+    """The line that the last of some records ends on, without the end mark. A DataError refuses a last record
+    that is as wide as the header because a quotation mark was never closed, which made it take the rest.
+    """
+    if not rows or not rows[-1] or not rows[-1][-1].endswith(_END):
+        return stop
+    *cells, rest = rows.pop()
+    rest = rest.removesuffix(_END)
+    if cells or rest:
+        if len(cells) + 1 == width:
+            line = stop - 1 - rest.removesuffix("\n").count("\n")
+            raise DataError(
+                f"{name} opens a quotation mark at line {line} that is never closed; close it or take it out."
+            )
+        rows.append((*cells, rest))
+    return stop - 1
 
 
 def _sort_rows(
@@ -270,8 +295,10 @@ def _numbered(text: io.TextIOWrapper, name: str) -> Iterator[tuple[int, str]]:
 
 def _record(raw: str) -> tuple[dict[str, object] | None, str]:
     try:
-        value = json.loads(raw)
+        value = _DECODE(raw)
         half = _HALF.search(json.dumps(value, ensure_ascii=False)) if "\\u" in raw else None
+    except KeyTwice as error:
+        return None, str(error)
     except (ValueError, RecursionError) as error:
         return None, f"is not JSON ({getattr(error, 'msg', None) or type(error).__name__})"
     if not isinstance(value, dict):
@@ -283,5 +310,6 @@ def _record(raw: str) -> tuple[dict[str, object] | None, str]:
     return value, ""
 
 
+_DECODE = json.JSONDecoder(object_pairs_hook=once).decode
 _HALF = re.compile("[\ud800-\udfff]")
 _JSON_KINDS = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}
