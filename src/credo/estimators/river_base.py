@@ -20,6 +20,7 @@ from credo.live.live_learner import Extent, LiveLearner, require_room_for
 from credo.recipes.networks import Origin
 from credo.recipes.resolution import input_clip, resolve
 from credo.recipes.settings import Options, TaskName
+from credo.tables.readers import unique_names
 
 if TYPE_CHECKING:
     from credo.recipes.architecture import Network
@@ -231,6 +232,8 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
         columns = {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
     except (AttributeError, TypeError):
         raise CredoError(f"X must be a data frame; got {type(frame).__name__}.", field="X") from None
+    if len(columns) < len(frame.columns):
+        unique_names(list(frame.columns), "X")  # which says what two columns have one name
     for name, cells in columns.items():
         if cells.dtype.kind in "mM":  # as Python's own times; of nanoseconds, it has none
             columns[name] = cells.astype(f"{cells.dtype.kind}8[us]").astype(object)

@@ -14,6 +14,7 @@ from credo.recipes.defaults import SCHEMA_ROWS
 from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import Cells, cell_text, to_list, to_numbers
 from credo.tables.infer_column import Remarks, infer_column
+from credo.tables.readers import unique_names
 
 __all__ = ["Matrix", "Table", "by_name", "numeric_schema", "read_table", "table_schema", "text_cell"]
 
@@ -80,6 +81,9 @@ def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
 
     if mixed is False or isinstance(rows, np.ndarray):
         return None
+    names = [str(name) for name in getattr(rows, "columns", ())]
+    if len(set(names)) < len(names):
+        unique_names(names, "X")  # which says what two columns have one name
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         types = {str(name): kind for name, kind in frame.schema.items()}
