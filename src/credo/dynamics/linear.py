@@ -175,7 +175,7 @@ class LinearGaussian(Dynamics):
             `dt` is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
 
     Raises:
-        CredoError: F is not square or does not fit the parameters, a number is not finite, Q is no
+        CredoError: F is not square, F, b or Q does not fit the parameters, a number is not finite, Q is no
             covariance, or a `dt` is given in discrete time.
 
     Example:
@@ -216,14 +216,20 @@ class LinearGaussian(Dynamics):
         """F mean + b; F cov F' + Q.
 
         Raises:
-            CredoError: F does not fit the parameters, or a `dt` is given in discrete time.
+            CredoError: F, b or Q does not fit the parameters, or a `dt` is given in discrete time.
         """
         size = mean.shape[0]
         transition = as_like(self.transition, mean)
         if transition.shape != (size, size):
             raise CredoError(f"transition must be (P, P) = ({size}, {size}); got shape {transition.shape}.")
-        offset = jnp.broadcast_to(as_like(self.offset, mean), (size,))
-        noise = as_like(self.cov, mean)
+        offset, noise = as_like(self.offset, mean), as_like(self.cov, mean)
+        if offset.shape not in ((), (1,), (size,)):
+            raise CredoError(f"offset must be a number or (P,) = ({size},); got shape {offset.shape}.")
+        if noise.shape not in ((), (1,), (size,), (size, size)):
+            raise CredoError(
+                f"cov must be a number, (P,) or (P, P) = ({size}, {size}); got shape {noise.shape}."
+            )
+        offset = jnp.broadcast_to(offset, (size,))
         noise = noise if noise.ndim == 2 else jnp.broadcast_to(noise, (size,))
         if self.continuous:
             noise = noise if noise.ndim == 2 else jnp.diag(noise)

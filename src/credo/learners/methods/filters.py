@@ -122,6 +122,9 @@ def kalman(
         A learner. A matrix of noise that is diagonal counts as its diagonal, which spares a step the roots
         of a matrix.
 
+    Raises:
+        CredoError: H is not as wide as F, or a matrix is none of its kind.
+
     Cost of a step: D^3. Exact.
 
     Example:
@@ -132,6 +135,12 @@ def kalman(
         [0.478, 0.478]
     """
     dynamics = LinearGaussian(transition, offset, _narrowest(transition_cov))
+    size, shape = np.shape(transition)[-1:], np.shape(observation)
+    if len(shape) != 2 or shape[1:] != size:
+        raise CredoError(
+            f"observation must be (C, D), as wide as the transition of {size[0]}; got shape {shape}.",
+            field="observation",
+        )
     likelihood = Normal(_narrowest(observation_cov))
     return bong(Model(Observation(observation), likelihood), Full(form), dynamics=dynamics)
 
