@@ -74,7 +74,7 @@ class Space:
             return Space(tuple(known.values()), True, tuple(conditions) if any(conditions) else ())
         try:
             table: Any = np.asarray(bounds, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             table = np.zeros(0)
         if table.ndim != 2 or table.shape[1] != 2 or len(table) == 0:
             raise CredoError(

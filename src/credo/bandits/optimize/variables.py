@@ -42,6 +42,8 @@ class Range:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             self._refuse("two finite numbers, the lower one first")
+        if not math.isfinite(2.0 * (self.high - self.low)):
+            self._refuse("less than 8e307 apart")
         if self.log and self.low <= 0:
             self._refuse("above 0 for a logarithmic scale")
         if self.whole and not (self.low == round(self.low) and self.high == round(self.high)):
@@ -88,7 +90,7 @@ class Range:
         """The part of a row (1,); a `CredoError` says that the value is not in the range."""
         number = math.nan
         if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-            number = self._at_an_end(float(value))
+            number = self._at_an_end(_as_float(value))
         if not self.low <= number <= self.high or (self.whole and number != round(number)):
             kind = "a whole number" if self.whole else "a number"
             raise CredoError(
@@ -244,6 +246,14 @@ class Choices:
         return [self._at((here + i) % self.count, part.dtype) for i in range(1, self.count)]
 
 
+def _as_float(number: float | np.integer | np.floating) -> float:
+    """A number as a float; infinite if it is a whole number beyond all floats."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def read_variable(name: str, given: object) -> Range | Choices:
     """The variable of a bound: (low, high), (low, high, "log" or "whole" or both), or a list of options."""
     if isinstance(given, list):
@@ -253,7 +263,7 @@ def read_variable(name: str, given: object) -> Range | Choices:
         numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
         known = all(word in ("log", "whole") for word in words) and len(set(words)) == len(words)
         if numbers and known:
-            return Range(name, float(low), float(high), "log" in words, "whole" in words)
+            return Range(name, _as_float(low), _as_float(high), "log" in words, "whole" in words)
     raise CredoError(
         f'the bounds of {name} must be (low, high), with "log", "whole" or both behind, or a list of '
         f"options; got {given!r}.",
