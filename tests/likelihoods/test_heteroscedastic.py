@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.likelihoods import HeteroscedasticNormal, Normal, Poisson
+from credo.likelihoods import HeteroscedasticNormal, Normal, Poisson, Rows
 from credo.likelihoods.scalar import secant_root
 
 ETA = jnp.array([0.4, -0.7])
@@ -62,6 +64,24 @@ def test_the_chord_keeps_its_digits_in_single_precision() -> None:
     with np.errstate(all="ignore"):
         exact = np.where(wide > 1, np.sqrt((wide - 1) / np.log(wide)), 1.0)
     np.testing.assert_allclose(secant_root(jnp.asarray(ratios)), exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+@pytest.mark.parametrize("family", [credo.Full(), credo.Diagonal()], ids=str)
+def test_a_chord_bounds_the_step_and_the_information_is_counted(family: Any, iterations: int) -> None:
+    learner = credo.bong(credo.Model(lambda w, x: w, HeteroscedasticNormal()), family, iterations=iterations)
+    belief, _ = learner.update(learner.init(np.zeros(2), var=4.0), 1.0, 30.0)
+    np.testing.assert_allclose(1.0 / belief.cov.diag()[1], 0.25 + 0.5, rtol=1e-10)
+    if iterations == 1:
+        chord = 0.5 * (900.0 - 1.0) / np.log(900.0)
+        assert float(belief.mean[1]) == pytest.approx(0.5 * 899.0 / (0.25 + chord), rel=1e-10)
+
+
+def test_rows_that_are_joined_count_their_information() -> None:
+    eta, y = jnp.array([0.1, 0.2, -0.3, 0.4]), jnp.array([9.0, -0.1])
+    root = np.asarray(Rows(NOISE).information_root(eta, y))
+    np.testing.assert_allclose(root @ root.T, np.diag([np.exp(-0.2), 0.5, np.exp(-0.4), 0.5]), rtol=1e-12)
+    assert Rows(Poisson()).information_root(eta, jnp.ones(4)) is None
 
 
 @pytest.mark.slow

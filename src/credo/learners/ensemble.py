@@ -19,7 +19,7 @@ from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static, Transition
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
-from credo.learners.curvatures import Local
+from credo.learners.curvatures.base import Local, Objective
 from credo.learners.extensible import prior_covariance
 from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
@@ -152,11 +152,12 @@ class EnsembleLearner(OutputLearner[Ensemble]):
         observed, used = usable(there, weight, belief.mean.dtype)
         safe_x = clean(x)
         _, eta, rows = self._outputs(belief, safe_x)
-        score, root = likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y)
         # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
-        local = Local(DenseRows(rows), score, root, eta).weighted(used)
+        local = Objective(likelihood, safe_y, used).local(eta, DenseRows(rows))
         outputs = local.rows.dense()
         inner = outputs @ outputs.T
+        if local.information is not None:
+            local = local.counted(inner)
         cov = belief.cov
         move = kalman_weights(local.root, local.residual, inner) @ outputs
         mean = belief.mean + move @ cov.unit

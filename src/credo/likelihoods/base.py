@@ -74,6 +74,15 @@ class LikelihoodBase:
         """
         return psd_root(-jax.hessian(self.log_prob)(eta, y))
 
+    def information_root(self, eta: Array, y: PyTree) -> Array | None:
+        """A factor of what an observation adds to the precision, if that is less than what bounds its step.
+
+        Where the V of `fisher_root` is steeper than the Fisher information, so that one step does not
+        overshoot, a belief that counts V ends too certain. `BONGRule` then moves the mean by V, and counts
+        the information alone. None, the default, says that they are the same.
+        """
+        return None
+
     def centre(self, eta: Array) -> Array | None:
         """Weights p (C,), which sum to 1, where V = (I - 1 p')' diag(p) (I - 1 p'); None for any other V.
 

@@ -81,6 +81,14 @@ class Rows(LikelihoodBase):
         blocks: Array = jsl.block_diag(*roots)
         return blocks
 
+    def information_root(self, eta: Array, y: PyTree) -> Array | None:
+        """Block diagonal in the rows; None if it is that of `fisher_root`."""
+        roots: Array | None = jax.vmap(self.each.information_root)(self._split(eta, y), y)
+        if roots is None:
+            return None
+        blocks: Array = jsl.block_diag(*roots)
+        return blocks
+
     def init_noise(self, dtype: DTypeLike) -> InverseGamma | None:
         """The prior of the noise of one row."""
         return self.each.init_noise(dtype)

@@ -56,7 +56,8 @@ class NegativeBinomial(LikelihoodBase):
     The Fisher information is diagonal. Its first entry, m / (1 + a m), is exact. The second has no closed
     form, and (a m)^2 / (2 (1 + a m) (1 + a + a m)) stands for it, which is wrong by a third at most for
     a <= 3. The first entry is that of the chord instead if a count is so large that the chord is steeper: one
-    count then moves eta_0 no farther than to log y.
+    count then moves eta_0 no farther than to log y. With `BONGRule` the chord bounds the step alone, and the
+    precision grows by the Fisher information.
 
     A count far from its mean says more of the mean than of the dispersion, and the information of a chord
     would make it certain of both. So the information of the dispersion is never more than the above, and the
@@ -143,8 +144,18 @@ class NegativeBinomial(LikelihoodBase):
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """The root of the Fisher information; for the mean, of the chord's slope where that is larger."""
-        count, product = _count(y, eta), self._product(eta)
-        first = jnp.exp(0.5 * eta[0]) / jnp.sqrt(1.0 + product) * secant_root(count * jnp.exp(-eta[0]))
+        return self._root(eta, self._slant(eta) * secant_root(_count(y, eta) * jnp.exp(-eta[0])))
+
+    def information_root(self, eta: Array, y: PyTree) -> Array | None:
+        """The root of the Fisher information."""
+        return self._root(eta, self._slant(eta))
+
+    def _slant(self, eta: Array) -> Array:
+        """The root of the information of the log mean, a scalar."""
+        return jnp.exp(0.5 * eta[0]) / jnp.sqrt(1.0 + self._product(eta))
+
+    def _root(self, eta: Array, first: Array) -> Array:
+        """The diagonal root with this first entry."""
         if self.dispersion is not None:
             return first.reshape(1, 1)
         return jnp.diag(jnp.stack([first, jnp.sqrt(self._information(eta))]))

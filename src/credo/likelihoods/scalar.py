@@ -115,7 +115,9 @@ class Poisson(_OneOutput):
     Arguments:
         curvature: "expected" takes the Fisher information exp(eta). "secant" takes the slope of the chord,
             (y - rate) / (log y - eta), where y is above the rate: however large y is, an update then moves
-            eta no farther than to log y, where a Newton step would leave the range of numbers.
+            eta no farther than to log y, where a Newton step would leave the range of numbers. With
+            `BONGRule` the chord bounds the step alone, and the precision grows by exp(eta); other rules count
+            the chord, 1.29 times as much at a rate of 1, and end too certain by as much.
 
     Raises:
         CredoError: `curvature` has another value.
@@ -150,6 +152,10 @@ class Poisson(_OneOutput):
         if self.curvature == "expected":
             return root
         return root * secant_root(_number(y, eta) * jnp.exp(-eta[0]))
+
+    def information_root(self, eta: Array, y: PyTree) -> Array | None:
+        """sqrt(rate), if the chord bounds the step."""
+        return None if self.curvature == "expected" else jnp.exp(0.5 * eta)[:, None]
 
     def mean(self, eta: Array) -> Array:
         """The rate."""
@@ -258,6 +264,8 @@ class HeteroscedasticNormal(LikelihoodBase):
     The Fisher information is diag(exp(-eta_1), 1/2). If an observation lies outside the noise, r^2 = (y -
     eta_0)^2 exp(-eta_1) > 1, the second entry is that of the chord of the score, (r^2 - 1) / (2 log r^2),
     which is larger: one outlier then cannot carry the log variance beyond the value that explains it.
+    With `BONGRule` the chord bounds the step alone, and the precision grows by the Fisher information. Other
+    rules count the chord, 1.19 times as much on average, and end too certain of the log variance by as much.
     The model needs 2 outputs, and y is one number.
 
     Raises:
@@ -296,6 +304,11 @@ class HeteroscedasticNormal(LikelihoodBase):
         """The root of the Fisher information, with the chord for outliers."""
         square = (_modelled_number(y, eta) - eta[0]) ** 2 * jnp.exp(-eta[1])
         return jnp.diag(jnp.stack([jnp.exp(-0.5 * eta[1]), jnp.sqrt(0.5) * secant_root(square)]))
+
+    def information_root(self, eta: Array, y: PyTree) -> Array | None:
+        """The root of the Fisher information."""
+        half = jnp.full_like(eta[1], 0.5)
+        return jnp.diag(jnp.sqrt(jnp.stack([jnp.exp(-eta[1]), half])))
 
     def mean(self, eta: Array) -> Array:
         """eta_0."""

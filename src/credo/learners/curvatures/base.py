@@ -115,7 +115,8 @@ class Objective:
         """The local model at the outputs `eta` (C,), where `rows` (C, P) are their Jacobian."""
         score = self.likelihood.score(eta, self.y)
         root = self.likelihood.fisher_root(eta, self.y)
-        return Local(rows, score, root, eta).weighted(self.weight)
+        information = self.likelihood.information_root(eta, self.y)
+        return Local(rows, score, root, eta, information=information).weighted(self.weight)
 
     def mode(self, eta: Array, rows: Rows, inner: Array) -> Array:
         """The weights w (C,) with which mu0 + S0 J' w is the mode of the model that is linear in theta.
@@ -218,6 +219,8 @@ class Local:
         diagonal: d (P,), or None for 0.
         objective: the log-likelihood as a function of the outputs, where steps are to be kept from
             overshooting; None if the whole step is always taken.
+        information: a root of what the observation adds to the precision, if A is that of a steeper
+            curvature, which only bounds its step; None if it is A.
 
     Example:
         >>> from credo.learners import Local
@@ -233,6 +236,7 @@ class Local:
     eta: Array
     diagonal: Array | None = None
     objective: Objective | None = None
+    information: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", as_rows(self.rows))
@@ -246,9 +250,30 @@ class Local:
         each = jnp.repeat(weight.reshape(-1), self.rows.shape[0] // weight.size)
         rows = self.rows if weight.size == 1 else self.rows.where(each > 0)
         heights = safe_sqrt(each)
-        root = heights * self.root if self.root.ndim == 1 else heights[:, None] * self.root
+        root = _scaled(heights, self.root)
+        information = None if self.information is None else _scaled(heights, self.information)
         diagonal = self.diagonal if weight.size > 1 or self.diagonal is None else weight * self.diagonal
-        return replace(self, rows=rows, residual=each * self.residual, root=root, diagonal=diagonal)
+        residual = each * self.residual
+        return replace(
+            self, rows=rows, residual=residual, root=root, diagonal=diagonal, information=information
+        )
+
+    def counted(self, inner: Array, before: Array | None = None) -> Local:
+        """The same step of the mean, with a precision that grows by the `information`, which is not None.
+
+        With V = A A' of the steeper curvature, W of the information and M = J S J', Kalman's step is that of
+        the weights w = inv(I + V M) e. It is also that of W, for the residual (I + W M) w.
+
+        Arguments:
+            inner: M (k, k).
+            before: the outputs' shift (k,) since the prior, at a later iteration: the residual to which the
+                step belongs is then e + V z, and so is the one that is returned.
+        """
+        assert self.information is not None
+        residual = self.residual if before is None else self.residual + self.bend(before)
+        weights = kalman_weights(self.root, residual, inner)
+        residual = weights + bend(self.information, inner @ weights)
+        return replace(self, residual=residual, root=self.information, information=None)
 
     @property
     def factor(self) -> Rows:
@@ -282,6 +307,11 @@ class Local:
     def bend(self, outputs: Array) -> Array:
         """The product A A' z, for z (k,) or (k, n) in the space of the rows."""
         return bend(self.root, outputs)
+
+
+def _scaled(heights: Array, root: Array) -> Array:
+    """A root (k, m), or a diagonal (k,), whose rows are multiplied by these heights (k,)."""
+    return heights * root if root.ndim == 1 else heights[:, None] * root
 
 
 class Curvature(ABC):

@@ -68,6 +68,8 @@ class BONGRule(Rule):
         first = local = measure(mean, cov, 0)
         by_kept = self.gain == "kept" and cov.forgets
         if self.iterations == 1 and local.diagonal is None and not by_kept:
+            if local.information is not None:
+                local = local.counted(cov.push(local.rows))
             move, new_cov, inner = cov.assimilate(local.rows, local.residual, local.root)
             return Step(
                 mean + rounded(_part(move, local.share(inner)), t), new_cov, first, inner, cov.vouches
@@ -92,7 +94,11 @@ class BONGRule(Rule):
                 penalty = weights @ (inner @ weights)
                 continue
             before = local.rows.push(shift)
-            residual = local.residual + local.bend(before) if i else local.residual
+            if local.information is not None:
+                local = local.counted(cov.push(local.rows), before)
+                residual = local.residual
+            else:
+                residual = local.residual + local.bend(before) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
