@@ -38,7 +38,8 @@ class RunLength(Changepoints[B], Generic[B]):
         overflow: what happens to more than K hypotheses: "drop" the lightest, "merge" it into its neighbour
             by moments, or "resample" without bias, which needs a key.
         protect: the run length below which hypotheses are not dropped while there is room, because a young
-            segment needs some observations before its forecasts are good.
+            segment needs some observations before its forecasts are good. Leave it at 0 if the hazard is
+            learned: each number of changes then has young segments, which would take all the room.
         threshold: the probability of a segment not yet reported above which an alarm is given.
         separation: the number of steps after the start of a reported segment within which another start
             counts as the same.
