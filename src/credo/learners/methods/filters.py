@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -15,8 +16,11 @@ from credo.covariances import Diagonal, Family, Full, LowRank
 from credo.covariances.full import Form
 from credo.dynamics import Dynamics, LinearGaussian, Static
 from credo.learners.methods.four_rules import bong
+from credo.learners.orthogonal import OrthogonalLearner
 from credo.learners.recursive import RecursiveLearner
 from credo.likelihoods import Normal
+from credo.likelihoods.root_normal import RootNormal
+from credo.linalg.matrices import precision
 from credo.models import Model
 
 __all__ = [
@@ -122,10 +126,16 @@ def kalman(
         A learner. A matrix of noise that is diagonal counts as its diagonal, which spares a step the roots
         of a matrix.
 
+    R may be 0 or singular: outputs without noise are seen exactly, and an output that others determine says
+    nothing more. The evidence is then that of the outputs which the others do not determine. Such an R, and
+    with more outputs than states one that rounding would lose beside H H', is updated by reflections of the
+    roots (array algorithm; Kailath, Sayed & Hassibi 2000), whatever the `form`. R and H that are traced are
+    taken to be neither.
+
+    Cost of a step: D^3; (C + D)^3 by reflections. Exact.
+
     Raises:
         CredoError: H is not as wide as F, or a matrix is none of its kind.
-
-    Cost of a step: D^3. Exact.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -141,8 +151,38 @@ def kalman(
             f"observation must be (C, D), as wide as the transition of {size[0]}; got shape {shape}.",
             field="observation",
         )
+    root = _delicate_root(observation, observation_cov)
+    if root is not None:
+        return OrthogonalLearner(Model(Observation(observation), RootNormal(root)), dynamics=dynamics)
     likelihood = Normal(_narrowest(observation_cov))
     return bong(Model(Observation(observation), likelihood), Full(form), dynamics=dynamics)
+
+
+_LOST = 100.0
+"""How many roundings of the largest variance of an output the least variance of the noise must be."""
+
+
+def _delicate_root(observation: ArrayLike, cov: ArrayLike) -> Array | None:
+    """A root of the noise R if it is singular, or lost in rounding with more outputs than states; else None.
+
+    The states are taken to have variances near 1. What is no covariance is left to `Normal`, which refuses.
+    """
+    if isinstance(observation, Tracer) or isinstance(cov, Tracer) or np.ndim(observation) != 2:
+        return None
+    seen, given = np.asarray(observation), np.asarray(cov, float)
+    outputs, states = seen.shape
+    eps = precision(jax.dtypes.canonicalize_dtype(np.result_type(seen.dtype, np.float32))).eps
+    noise = np.diag(np.broadcast_to(given, outputs)) if given.shape in [(), (outputs,)] else given
+    if noise.shape != (outputs, outputs) or not np.all(np.isfinite(noise)) or not np.allclose(noise, noise.T):
+        return None
+    values, vectors = (np.diagonal(noise), np.eye(outputs)) if _is_diagonal(noise) else np.linalg.eigh(noise)
+    least, most = float(np.min(values)), float(np.max(values))
+    # a singular matrix is rounded, and its eigenvalues with it; variances are what they are
+    slack = 0.0 if _is_diagonal(noise) else outputs * float(eps) * most
+    lost = outputs > states and least < _LOST * eps * float(np.max(np.sum(seen**2, axis=1)))
+    if least < -slack or (least > slack and not lost):
+        return None
+    return jnp.asarray(vectors * np.sqrt(np.where(values > slack, values, 0.0)), float)
 
 
 def _narrowest(cov: ArrayLike) -> ArrayLike:
