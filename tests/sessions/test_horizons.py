@@ -38,6 +38,26 @@ def test_the_crps_of_few_draws_is_right_on_average() -> None:
     assert abs(found.mean() - normal_crps(np.array(0.7), np.array(0.0), np.array(1.0))) < 4 * error
 
 
+@pytest.mark.parametrize("draws", [20, 100])
+def test_intervals_of_draws_hold_the_next_draw_as_often_as_they_say(draws: int) -> None:
+    rng = np.random.default_rng(0)
+    paths, y = rng.gamma(2.0, size=(draws, 20_000)), rng.gamma(2.0, size=20_000)
+    forecast = PathForecast(np.arange(20_000), [], y, y, paths, paths, paths)
+    low, high = forecast.quantile((0.05, 0.95)).T
+    error = np.sqrt(0.9 * 0.1 / 20_000)
+    assert np.mean((low <= y) & (y <= high)) == pytest.approx(0.9, abs=3 * error)
+
+
+def test_quantiles_of_a_direct_forecast_are_those_it_was_made_of() -> None:
+    levels = (np.arange(100) + 0.5) / 100
+    one = np.ones((1, 1))
+    forecast = PathForecast(np.array([0]), ["0"], one[0], one[0], stats.norm.ppf(levels)[:, None], one, one)
+    # between two of 100 quantiles the normal distribution function is bent by so much
+    np.testing.assert_allclose(
+        forecast.quantile([0.05, 0.5, 0.95])[0], stats.norm.ppf([0.05, 0.5, 0.95]), atol=3e-3
+    )
+
+
 def test_naive_forecasts_are_as_wide_as_they_were_wrong() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=40).cumsum() + 3 * (np.arange(40) % 4)

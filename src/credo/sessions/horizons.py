@@ -128,13 +128,13 @@ class HorizonScores:
             return
         y0 = np.where(known, y, 0.0)
         density = _mixture_log_prob(y0, forecast.means, forecast.sds)
-        crps = sample_crps(y0, forecast.paths, fair=len(forecast.means) > 1)
+        crps = sample_crps(y0, forecast.paths, fair=forecast.drawn)
         self._take(0, known, crps, -density, (y0 - forecast.mean) ** 2)
         for row, (mean, sd) in enumerate(others, 1):
             mean, sd = np.where(known, mean, 0.0), np.where(known, sd, 1.0)
             nlpd = 0.5 * ((y0 - mean) / sd) ** 2 + np.log(sd) + 0.5 * math.log(2 * math.pi)
             self._take(row, known, normal_crps(y0, mean, sd), nlpd, (y0 - mean) ** 2)
-        low, high = np.quantile(forecast.paths, (0.05, 0.95), axis=0)
+        low, high = forecast.quantile((0.05, 0.95)).T
         self.inside += known & (low <= y0) & (y0 <= high)
         self.count += known
         self.origins += 1
