@@ -20,6 +20,7 @@ from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, KINDS, Estimato
 from credo.bandits.evaluation.intervals import (
     bernstein_interval,
     bootstrap_interval,
+    few_rows_factor,
     likelihood_interval,
     memory_factor,
 )
@@ -71,7 +72,8 @@ def evaluate_policy(
 
     The intervals: "likelihood" (Karampatziakis et al., 2020) and "bootstrap" (BCa) have the nominal rate for
     many rows; the former comes much nearer to it where few rows carry the weight, and knows what the
-    probabilities of all arms say of rare weights, and contexts with a memory. "bernstein" (Maurer & Pontil,
+    probabilities of all arms say of rare weights, and contexts with a memory; around a direct model it has
+    the quantile of Student's t for the effective number of rows. "bernstein" (Maurer & Pontil,
     2009) holds for any number of independent rows, if the rewards are in `reward_range` and the log knows all
     its pmfs; it is wide. "sequence" holds at all times together, without a bound of the weights; it is for
     ips and dr.
@@ -177,7 +179,7 @@ def _likelihood(
 ) -> tuple[float, float]:
     """The interval of empirical likelihood, widened where it does not hold the estimate itself.
 
-    Its nats are multiplied for contexts with a memory, and for rare weights.
+    Its nats are multiplied for contexts with a memory, for rare weights, and for a variance from few rows.
     """
     inflation = memory_factor(terms.direct, terms.influence)
     if terms.shares is not None:
@@ -189,6 +191,8 @@ def _likelihood(
         corners = unseen_corners(weighed, kind, values, clip, span)
         weights, numbers = weighed.weights if kind.weighs else None, terms.direct + terms.correction
         inflation += design_of(weighed, kind, values, clip) - 1.0
+    if kind.weighs and kind.models:  # ips knows the mean of the weights, which makes up for few rows
+        inflation *= few_rows_factor(effective_rows(terms.weights), level)
     low, high = likelihood_interval(numbers, weights, corners, level, inflation)
     return float(min(low, terms.value)), float(max(high, terms.value))
 

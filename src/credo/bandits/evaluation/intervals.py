@@ -11,10 +11,17 @@ from typing import cast
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import stdtrit
 
-from credo.bandits.evaluation.weighed_rows import Terms
+from credo.bandits.evaluation.weighed_rows import FEW, Terms
 
-__all__ = ["bernstein_interval", "bootstrap_interval", "likelihood_interval", "memory_factor"]
+__all__ = [
+    "bernstein_interval",
+    "bootstrap_interval",
+    "few_rows_factor",
+    "likelihood_interval",
+    "memory_factor",
+]
 
 _GROUPS = 10_000
 _DRAWS = 1000
@@ -103,6 +110,19 @@ def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
     lags = min(lags, rows - 1)
     shared = sum((1.0 - lag / (lags + 1.0)) * float(gaps[lag:] @ gaps[:-lag]) for lag in range(1, lags + 1))
     return float(max(1.0 + 2.0 * shared / (rows * spread), 1.0))
+
+
+def few_rows_factor(rows: float, level: float) -> float:
+    """By which factor z^2 grows if few rows carry the weight, from which their variance is estimated.
+
+    With `rows` effective rows, (sum w)^2 / sum w^2, the quantile is that of Student's t with rows - 1 degrees
+    of freedom, as for a mean of so many normal numbers (the calibration by F of Owen, 2001, "Empirical
+    Likelihood"). It has nine degrees at least: for fewer rows, `reach_beyond` says how far a term may lie
+    that was not seen.
+    """
+    half = (1.0 + level) / 2.0
+    student = float(stdtrit(max(rows, FEW) - 1.0, half))
+    return (student / NormalDist().inv_cdf(half)) ** 2
 
 
 _UNSEEN = 1e-3

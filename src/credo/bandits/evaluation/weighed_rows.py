@@ -20,6 +20,7 @@ from credo.core.errors import CredoError, DataError
 from credo.core.types import ArrayLike, PyTree
 
 __all__ = [
+    "FEW",
     "DirectModel",
     "Terms",
     "WeighedRows",
