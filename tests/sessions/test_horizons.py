@@ -89,7 +89,7 @@ def test_scores_are_means_over_origins_of_what_was_observed() -> None:
     scores.add(forecast, np.array([0.0, 1.0]))
     summary = scores.summary()
     assert summary["origins"] == 2 and summary["forecasts"] == [2, 1] and summary["season"] is None
-    density = [np.mean(stats.norm.pdf(at, means[:, 0], sds[:, 0])) for at in (2.0, 0.0)]
+    density = np.asarray([np.mean(stats.norm.pdf(at, means[:, 0], sds[:, 0])) for at in (2.0, 0.0)])
     assert summary["nlpd"]["credo"][0] == pytest.approx(-np.mean(np.log(density)))
     assert summary["rmse"]["credo"] == pytest.approx([np.sqrt((0.0 + 4.0) / 2), 2.0])
     assert summary["crps"]["credo"][1] == pytest.approx(sample_crps(np.array([1.0, 1.0]), means)[1])
