@@ -96,12 +96,12 @@ def test_a_matrix_of_another_shape_is_refused_by_its_name(change: dict[str, Any]
         jax.eval_shape(learner.step, learner.init(jnp.zeros(2)), None, jnp.zeros(2))
 
 
-def test_an_observation_without_noise_is_refused_before_anything_is_inverted() -> None:
+def test_an_observation_without_noise_is_seen_exactly() -> None:
     """rlabbe/filterpy#214: a filter whose noise is zero fails later, in a factorisation."""
-    with pytest.raises(CredoError, match="var must be finite and above 0; got 0"):
-        credo.kalman(TURN, LOOK, 0.1, 0.0)
-    with pytest.raises(CredoError, match="var must be positive definite"):
-        credo.kalman(TURN, LOOK, 0.1, np.ones((2, 2)))
+    learner = credo.kalman(TURN, LOOK, 0.1, 0.0)
+    belief, info = learner.step(learner.init(jnp.zeros(TURN.shape[0])), None, jnp.asarray(YS[0]))
+    assert bool(info.ok)
+    np.testing.assert_allclose(LOOK @ np.asarray(belief.mean), YS[0], atol=1e-6)
 
 
 def test_each_step_has_the_noise_of_its_own_length() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from credo.bandits import ArmDecision, Bandit
+from credo.bandits import Agent, ArmDecision, Bandit
 from credo.bandits.named_bandits import start_bandit
 from credo.core.errors import CredoError
 from credo.serve.contents import Decide, Observe, Reward
@@ -129,7 +129,7 @@ class BanditModel:
     def digest(self, path: Path) -> str:
         """The SHA-256 of the bandit, by way of a file, but for what differs in every process."""
         self.bandit.save(path)
-        saved = checkpoint.read(path)
+        saved = checkpoint.read(path, kind=Agent)
         meta = {name: value for name, value in saved.meta.items() if name not in ("epoch", "log")}
         digest = hashlib.sha256(msgspec.json.encode(meta, order="deterministic"))
         for name, array in sorted(saved.arrays.items()):
