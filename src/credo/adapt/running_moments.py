@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.fields import Constraint, field
+from credo.core.fields import field, nonnegative_at
 from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG, inliers
 from credo.core.platforms import accelerated
 from credo.core.records import record
@@ -31,11 +31,6 @@ WIDTH = 11
 
 PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
 """What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
-
-
-MOMENTS = Constraint(
-    lambda values: bool(np.all(values[..., [0, 3]] >= 0)), "must have counts and variances of at least 0"
-)
 
 
 def farthest(dtype: DTypeLike) -> float:
@@ -83,7 +78,7 @@ class RunningMoments:
         (4.0, 3.606)
     """
 
-    values: Array = field(MOMENTS, raw=True)
+    values: Array = field(nonnegative_at([0, 3], "counts and variances"), raw=True)
 
     def __post_init__(self) -> None:
         width = jnp.shape(self.values)[-1]

@@ -6,12 +6,11 @@ from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from credo.adapt.nested import B
 from credo.adapt.running_moments import RunningMoments, farthest
 from credo.core.errors import CredoError
-from credo.core.fields import Constraint, field
+from credo.core.fields import field, nonnegative_at
 from credo.core.outlying import FAR
 from credo.core.records import record
 from credo.core.trees import as_like, select
@@ -20,8 +19,6 @@ from credo.learners import Info, Learner
 from credo.likelihoods.rescaled import FARTHEST
 
 __all__ = ["Plan", "Scaled", "Target", "Waiting", "learn_scaled", "planned", "target_of"]
-
-WAITING = Constraint(lambda rows: bool(np.all(rows[..., 0] >= 0)), "must have weights of at least 0")
 
 
 @record
@@ -38,7 +35,7 @@ class Waiting:
         1
     """
 
-    rows: Array = field(WAITING, raw=True)
+    rows: Array = field(nonnegative_at([0], "weights"), raw=True)
 
     @staticmethod
     def empty(count: int, size: int, dtype: DTypeLike) -> Waiting:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from credo.adapt import RunningMoments
-from credo.core.fields import Constraint, field
+from credo.core.fields import field, nonnegative_at
 from credo.core.outlying import FAR
 from credo.core.records import record, replace
 from credo.core.trees import blank_row, select
@@ -25,9 +24,6 @@ and 1 is about this, and for them the priors and the noise of the default agent 
 
 WARMUP = 10
 """How many rewards say what their units are."""
-
-WAITING = Constraint(lambda rows: bool(np.all(rows[..., 2] >= 0)), "must have weights of at least 0")
-UNITS = Constraint(lambda known: bool(np.all(known[..., 1] >= 0)), "must have a scale of at least 0")
 
 
 class Row(NamedTuple):
@@ -46,7 +42,7 @@ class FirstRewards:
     """
 
     context: PyTree = field(raw=True)
-    rows: Array = field(WAITING, raw=True)
+    rows: Array = field(nonnegative_at([2], "weights"), raw=True)
 
     @staticmethod
     def empty(context: PyTree, dtype: DTypeLike) -> FirstRewards:
@@ -112,7 +108,7 @@ class LearnedUnits:
     """
 
     moments: RunningMoments
-    known: Array = field(UNITS)
+    known: Array = field(nonnegative_at([1], "a scale"))
     first: FirstRewards
 
     @staticmethod

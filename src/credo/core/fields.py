@@ -1,4 +1,4 @@
-"""What the numbers of a field may be: a record says it where it declares the field."""
+"""Constraints on the numbers of a field, which a record states where it declares the field."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from credo.core.errors import require_choice
 
-__all__ = ["Constraint", "Declaration", "Holds", "declarations", "declare", "field"]
+__all__ = ["Constraint", "Declaration", "Holds", "declarations", "declare", "field", "nonnegative_at"]
 
 TOLERANCE = 1e-3
-"""How far rounding may have taken a matrix from being symmetric and positive semi-definite, and weights from
-summing to one, as a share of the largest entry."""
+"""The share of the largest entry by which rounding may have taken a matrix from being symmetric and positive
+semi-definite, and weights from summing to one."""
 
 Holds: TypeAlias = Literal[
     "any",
@@ -41,7 +41,7 @@ class Constraint(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """What a record says of one of its fields.
+    """The statement of a record about one of its fields.
 
     Attributes:
         constraint: what its numbers may be; None if nothing more than finite.
@@ -101,12 +101,12 @@ _CONSTRAINTS: dict[Holds, Constraint | None] = {
 }
 
 _CLOCK = Declaration(_CONSTRAINTS["nonnegative"])
-"""What every field `t` says: a clock counts from 0."""
+"""The declaration of every field `t`: a clock counts from 0."""
 
 _NOTHING = Declaration()
 
 _FOREIGN: dict[type, dict[str, Declaration]] = {}
-"""What is declared of the named tuples of other libraries."""
+"""Declarations of the fields of named tuples of other libraries."""
 
 
 @overload
@@ -161,6 +161,11 @@ def field(
     return declared
 
 
+def nonnegative_at(places: list[int], what: str) -> Constraint:
+    """The constraint that these places of the last axis are at least 0; `what` stands there, in words."""
+    return Constraint(_every(lambda array: array[..., places] >= 0), f"must have {what} of at least 0")
+
+
 def declare(kind: type, **fields: Holds) -> None:
     """Declare what the fields of a named tuple of another library may hold."""
     _FOREIGN[kind] = {name: Declaration(_constraint(holds)) for name, holds in fields.items()}
@@ -173,7 +178,7 @@ def _constraint(holds: Holds | Constraint) -> Constraint | None:
 
 
 def declarations(value: object) -> Mapping[str, Declaration] | None:
-    """What a record or a named tuple says of each of its fields; None for anything else."""
+    """The declarations of the fields of a record or a named tuple; None for anything else."""
     names: tuple[str, ...] | None = getattr(value, "_fields", None)
     if dataclasses.is_dataclass(value):
         said = {one.name: one.metadata.get("declaration", _NOTHING) for one in dataclasses.fields(value)}

@@ -222,7 +222,8 @@ class LinearGaussian(Dynamics):
         transition = as_like(self.transition, mean)
         if transition.shape != (size, size):
             raise CredoError(f"transition must be (P, P) = ({size}, {size}); got shape {transition.shape}.")
-        offset, noise = as_like(self.offset, mean), as_like(self.cov, mean)
+        offset = as_like(self.offset, mean)
+        noise = as_like(self.cov, mean)
         if offset.shape not in ((), (1,), (size,)):
             raise CredoError(f"offset must be a number or (P,) = ({size},); got shape {offset.shape}.")
         if noise.shape not in ((), (1,), (size,), (size, size)):

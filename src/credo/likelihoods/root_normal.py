@@ -21,7 +21,7 @@ __all__ = ["RootNormal", "RootNormalPredictive", "informative", "resolution"]
 
 
 def resolution(root: Array) -> float:
-    """Which share of a row of a matrix (n, m) reflections of it may leave where exact ones leave 0."""
+    """The share of a row of a matrix (n, m) that reflections may leave where exact ones leave 0."""
     return float(0.5 * math.sqrt(sum(root.shape)) * precision(root.dtype).eps)
 
 
@@ -121,7 +121,7 @@ class RootNormal(LikelihoodBase):
         return self.with_spread(eta, jnp.zeros((eta.shape[0], 1), eta.dtype)).log_prob(y)
 
     def seen(self, y: PyTree) -> Array | None:
-        """Which of several outputs are not NaN (C,); None for one output."""
+        """A mask of those of several outputs that are not NaN (C,); None for one output."""
         array = jnp.asarray(y)
         return None if array.size == 1 else ~jnp.isnan(array.reshape(-1))
 

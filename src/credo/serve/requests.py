@@ -103,8 +103,9 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def _count_keys(content: dict[str, Any]) -> int:
-    """How many keys all objects of a content have together: as many as there are colons outside of texts."""
-    count, left = 0, list[Any]([content])
+    """The number of keys of all objects in a content, which is that of colons outside of texts."""
+    count = 0
+    left: list[Any] = [content]
     while left:
         one: Any = left.pop()
         inner = one

@@ -25,7 +25,7 @@ from credo.streams.soundness import Acting, Saveable, require_sound
 __all__ = ["FORMAT", "Saved", "load", "read", "save", "write"]
 
 AGENTS = ": pass an agent, as load(path, agent), or read a bandit with credo.bandits.Bandit.load"
-"""What the refusal of an agent adds."""
+"""The hint in the refusal of an agent."""
 
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""

@@ -95,6 +95,36 @@ def test_an_agent_is_saved_with_its_belief(tmp_path: pathlib.Path) -> None:
         credo.load(path)
 
 
+def forged(record: Any, part: str, place: tuple[int, ...]) -> Any:
+    """The record with -1 in a place of an array in it."""
+    name, _, rest = part.partition(".")
+    inner = getattr(record, name)
+    changed = forged(inner, rest, place) if rest else inner.at[place].set(-1.0)
+    return credo.replace(record, **{name: changed})
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "words"),
+    [
+        ("first.rows", (0, 2), "must have weights of at least 0"),
+        ("known", (1,), "must have a scale of at least 0"),
+        ("moments.values", (0,), "must have counts and variances of at least 0"),
+        ("moments.values", (3,), "must have counts and variances of at least 0"),
+    ],
+)
+def test_rewards_that_wait_for_their_units_are_saved_and_forged_ones_refused(
+    part: str, place: tuple[int, ...], words: str, tmp_path: pathlib.Path
+) -> None:
+    agent = credo.replace(LINEAR, units="online")
+    belief = agent.init(LINE.init(0, (4,)), context=np.zeros(4))
+    belief, _ = agent.update(belief, jnp.asarray(XS[0]), 1, 1.0)
+    path = credo.save(tmp_path / "b.credo", agent, belief)
+    assert credo.load(path, agent)[1] == belief
+    path = credo.save(path, agent, credo.replace(belief, units=forged(belief.units, part, place)))
+    with pytest.raises(credo.FormatError, match=rf"belief\.units\.{part} {words}"):
+        credo.load(path, agent)
+
+
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: pathlib.Path) -> None:
     path = coins().save(tmp_path / "b.credo")
     data = path.read_bytes()

@@ -70,7 +70,7 @@ def follow(
 
 
 class _Way(NamedTuple):
-    """What a learner left behind at each of T steps: its own scores, and the sets that a judge scores, before
+    """The traces of a learner at each of T steps: its own scores, and the sets that a judge scores, before
     (None if no judge asks for it) and after the observation, with the keys of the judges.
     """
 

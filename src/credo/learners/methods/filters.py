@@ -145,7 +145,8 @@ def kalman(
         [0.478, 0.478]
     """
     dynamics = LinearGaussian(transition, offset, _narrowest(transition_cov))
-    size, shape = np.shape(transition)[-1:], np.shape(observation)
+    size = np.shape(transition)[-1:]
+    shape = np.shape(observation)
     if len(shape) != 2 or shape[1:] != size:
         raise CredoError(
             f"observation must be (C, D), as wide as the transition of {size[0]}; got shape {shape}.",
@@ -159,7 +160,7 @@ def kalman(
 
 
 _LOST = 100.0
-"""How many roundings of the largest variance of an output the least variance of the noise must be."""
+"""The least variance of the noise, in roundings of the largest variance of an output, that is not lost."""
 
 
 def _delicate_root(observation: ArrayLike, cov: ArrayLike) -> Array | None:
@@ -169,16 +170,20 @@ def _delicate_root(observation: ArrayLike, cov: ArrayLike) -> Array | None:
     """
     if isinstance(observation, Tracer) or isinstance(cov, Tracer) or np.ndim(observation) != 2:
         return None
-    seen, given = np.asarray(observation), np.asarray(cov, float)
+    seen = np.asarray(observation)
+    given = np.asarray(cov, float)
     outputs, states = seen.shape
     eps = precision(jax.dtypes.canonicalize_dtype(np.result_type(seen.dtype, np.float32))).eps
     noise = np.diag(np.broadcast_to(given, outputs)) if given.shape in [(), (outputs,)] else given
     if noise.shape != (outputs, outputs) or not np.all(np.isfinite(noise)) or not np.allclose(noise, noise.T):
         return None
-    values, vectors = (np.diagonal(noise), np.eye(outputs)) if _is_diagonal(noise) else np.linalg.eigh(noise)
-    least, most = float(np.min(values)), float(np.max(values))
+    if _is_diagonal(noise):
+        values, vectors = np.diagonal(noise), np.eye(outputs)
+    else:
+        values, vectors = np.linalg.eigh(noise)
+    least = float(np.min(values))
     # a singular matrix is rounded, and its eigenvalues with it; variances are what they are
-    slack = 0.0 if _is_diagonal(noise) else outputs * float(eps) * most
+    slack = 0.0 if _is_diagonal(noise) else outputs * float(eps) * float(np.max(values))
     lost = outputs > states and least < _LOST * eps * float(np.max(np.sum(seen**2, axis=1)))
     if least < -slack or (least > slack and not lost):
         return None
