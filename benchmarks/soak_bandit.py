@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from credo.bandits import Agent
 from credo.streams import checkpoint
 
 Line: TypeAlias = dict[str, Any]
@@ -229,7 +230,8 @@ def differences(folder: Path, writer: Writer, events: list[Line], replayed: list
     alone = [json.loads(line) for line in (folder / "alone.jsonl").read_bytes().splitlines()]
     if [timeless(event) for event in events] != [timeless(event) for event in alone]:
         wrong.append(f"the logs: {len(events)} and {len(alone)} lines")
-    one, other = (checkpoint.read(folder / f"{name}.credo") for name in ("disturbed", "alone"))
+    one = checkpoint.read(folder / "disturbed.credo", kind=Agent)
+    other = checkpoint.read(folder / "alone.credo", kind=Agent)
     if one.belief != other.belief or one.learner != other.learner:
         wrong.append("the belief")
     for part in ("count", "version", "inputs", "arms"):

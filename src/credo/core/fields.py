@@ -150,11 +150,11 @@ def field(
     Example:
         >>> import credo
         >>> @credo.record
-        ... class Level:
+        ... class Gauge:
         ...     mean: jax.Array
         ...     var: jax.Array = credo.field("positive")
-        >>> Level(1.0, 2.0)
-        Level(mean=1.0, var=2.0)
+        >>> Gauge(1.0, 2.0)
+        Gauge(mean=1.0, var=2.0)
     """
     said = Declaration(_constraint(holds), raw, weighs)
     declared: object = dataclasses.field(default=default, metadata={"declaration": said})
