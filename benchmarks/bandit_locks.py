@@ -68,7 +68,7 @@ def main() -> None:
     beta = bandits.Agent(credo.BetaBernoulli(), 3, "arms")
     worlds: dict[str, tuple[Any, Any]] = {
         "three arms": (BernoulliArms(chances=np.array([0.35, 0.45, 0.6])), beta),
-        "five normal arms": (GaussianArms(arms=5), bandits.default_agent(5, 0)),
+        "five normal arms": (GaussianArms(arms=5), bandits.default_agent(5, 0, units=None)),
     }
     for name, (world, thompson) in worlds.items():
         regrets = {"Thompson sampling": lost(thompson, world, options.steps, options.seeds)}

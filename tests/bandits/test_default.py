@@ -211,6 +211,26 @@ def test_without_contexts_there_is_a_default_too(tmp_path: Path) -> None:
     assert again.decide().mean == bandit.decide().mean
 
 
+@pytest.mark.parametrize(("factor", "shift"), [(0.25, 0.0), (1024.0, 0.0), (1.0, 100.0)])
+def test_without_contexts_the_units_of_rewards_do_not_matter(factor: float, shift: float) -> None:
+    start = bandits.default_agent(3, 0)
+    coins = np.random.default_rng(0).random((40, 3)) < [0.2, 0.5, 0.8]
+
+    def choices(factor: float, shift: float) -> list[int]:
+        belief = start.init()
+        chosen = []
+        for step, coin in enumerate(coins):
+            arm = int(start.agent.decide(belief, np.zeros(0), step).arm)
+            belief, info = start.agent.update(belief, np.zeros(0), arm, factor * float(coin[arm]) + shift)
+            assert info.ok
+            chosen.append(arm)
+        return chosen
+
+    plain = choices(1.0, 0.0)
+    assert len(set(plain)) > 1
+    assert choices(factor, shift) == plain
+
+
 @pytest.mark.parametrize("change", [{"arms": 1}, {"inputs": -1}, {"design": "rows"}])
 def test_what_cannot_be_is_refused(change: Any) -> None:
     with pytest.raises(credo.CredoError, match="inputs"):

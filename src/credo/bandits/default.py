@@ -151,7 +151,7 @@ def default_agent(
     time, and any other policy can be evaluated on the log.
 
     Without contexts (`inputs=0`) each arm has a normal mean with unknown noise, and the policy is
-    `Thompson()`.
+    `Thompson()`. With the first ten rewards as its units, its choices are the same in euros and in cents.
 
     Arguments:
         arms: the number K of arms.
@@ -178,7 +178,8 @@ def default_agent(
     require_choice("design", design, ("outputs", "actions"))
     require_integer("inputs", inputs, 1 if design == "actions" else 0)
     if not inputs:
-        return DefaultAgent(agent_without_contexts(arms, policy), lambda _: jnp.zeros(1), MEAN_VAR, 0)
+        agent = agent_without_contexts(arms, policy, units)
+        return DefaultAgent(agent, lambda _: jnp.zeros(1), MEAN_VAR, 0)
     kinds = 1 if design == "actions" else arms
     members = _wide(inputs, scale, key) if inputs > MANY_INPUTS else _narrow(kinds, inputs, scale, key)
     learners = [
@@ -202,10 +203,10 @@ def constant_mean(params: Array, x: PyTree) -> Array:
     return params[0]
 
 
-def agent_without_contexts(arms: int, policy: Policy | None) -> Agent:
+def agent_without_contexts(arms: int, policy: Policy | None, units: UnitsName | None) -> Agent:
     """An agent that knows each arm by a normal mean with unknown noise; its prior variance is `MEAN_VAR`."""
     learner = bong(Model(constant_mean, Normal(InverseGamma(2.0, 1.0))), Full())
-    return Agent(learner, arms, "arms", policy or Thompson())
+    return Agent(learner, arms, "arms", policy or Thompson(), units=units)
 
 
 class _Members(NamedTuple):

@@ -128,7 +128,7 @@ def _of_chances(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
 
 def _of_means(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """Each arm has an unknown mean and noise; there are no contexts."""
-    agent = agent_without_contexts(problem.arms, policy)
+    agent = agent_without_contexts(problem.arms, policy, problem.units)
     return PreparedAgent(agent, jnp.zeros(1), MEAN_VAR, "a normal mean of each arm, with unknown noise")
 
 

@@ -13,6 +13,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.environments import Environment
 from credo.bandits.play_report import PlayReport
+from credo.bandits.units import numbers_of
 from credo.core.errors import CredoError, require_integer
 from credo.core.keys import as_key
 from credo.core.trees import select
@@ -179,7 +180,7 @@ def _play(
         world = environment.start(jax.random.fold_in(key, _WORLD))
         prior = params if draw is None else draw(jax.random.fold_in(key, _PARAMS))
         x = environment.context(world).x
-        scaled = {"context": x} if agent.takes_example else {}
+        scaled = {"context": numbers_of(x)} if agent.takes_example else {}
         belief = agent.init(prior, var=var, **scaled, **options)
         blank = jnp.zeros(BINS)
         waiting = None if delay == 0 else _waiting(x, delay)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from credo.adapt.nested import floating
 from credo.bandits.designs import Design, expect_arms
 from credo.bandits.scaling import Scaler
-from credo.bandits.units import LearnedUnits, Row, learn_in_units
+from credo.bandits.units import LearnedUnits, Row, learn_in_units, numbers_of
 from credo.core.errors import CredoError
 from credo.core.names import ForecastName
 from credo.core.platforms import in_branch
@@ -156,7 +156,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
             return self.design.measurement_update(inner, (row.inputs, row.arm), row.reward, row.weight, key)
 
         share = jnp.where(here, weight, 0.0).astype(kind)
-        row = Row(inputs, arm, jnp.where(here, reward, jnp.nan).astype(kind), share)
+        row = Row(numbers_of(inputs), arm, jnp.where(here, reward, jnp.nan).astype(kind), share)
         inner, units, info = learn_in_units(learn, belief.belief, belief.units, row, alone=alone)
         fresh = units.known[1] != belief.units.known[1]  # by which rewards that waited were learned
         return inner, select(info.ok | fresh, units, belief.units), replace(info, ok=info.ok & here)

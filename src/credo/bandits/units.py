@@ -16,7 +16,7 @@ from credo.core.trees import blank_row, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.learners import Info
 
-__all__ = ["REWARD_SD", "LearnedUnits", "Row", "learn_in_units"]
+__all__ = ["REWARD_SD", "LearnedUnits", "Row", "learn_in_units", "numbers_of"]
 
 REWARD_SD = 0.4
 """The standard deviation of the first rewards in the units in which rewards are learned. That of rewards of 0
@@ -24,6 +24,11 @@ and 1 is about this, and for them the priors and the noise of the default agent 
 
 WARMUP = 10
 """How many rewards say what their units are."""
+
+
+def numbers_of(context: PyTree) -> PyTree:
+    """A context as it waits with its reward: an array of no numbers where the world has no contexts."""
+    return jnp.zeros(0) if context is None else context
 
 
 class Row(NamedTuple):
