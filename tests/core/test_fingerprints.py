@@ -18,13 +18,13 @@ import pytest
 import credo
 from credo.core import fingerprints
 from credo.core.fingerprints import Nameless, fingerprint
-from credo.streams.words import WordLayout
+from credo.programs.words import WordLayout
 
 SCRIPT = """
 import jax, jax.numpy as jnp
 import credo
 from credo.core.fingerprints import fingerprint
-from credo.streams.words import WordLayout
+from credo.programs.words import WordLayout
 
 learner = credo.auto(3, "classification")
 print(fingerprint("a", (1, 2.5, None, {"b": b"c"}), jax.tree.structure(learner)))

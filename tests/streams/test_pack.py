@@ -13,9 +13,8 @@ from tests.streams.setups import T, begin, bitwise, data, make
 
 import credo
 from credo.core.errors import CredoError
-from credo.streams.lending import lend_rows
+from credo.programs.words import WordLayout, WordReader, WordWriter, lend_rows
 from credo.streams.live import Pack
-from credo.streams.words import WordLayout, WordReader, WordWriter
 
 
 def _learner(name: str) -> tuple[Any, Any, Any, Any]:
@@ -186,7 +185,7 @@ def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.Monke
     twin = credo.pack(learner, live.belief)
     with monkeypatch.context() as patch:
         patch.setattr("credo.streams.port.unpacked", interrupted)
-        patch.setattr("credo.streams.words.unpacked", interrupted)
+        patch.setattr("credo.programs.words.unpacked", interrupted)
         for learn in (port.learn, lambda: live.step(xs[-1], ys[-1])):
             with pytest.raises(KeyboardInterrupt):
                 learn()

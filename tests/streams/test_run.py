@@ -14,7 +14,7 @@ from tests.streams.setups import DYNAMICS, FAMILIES, T, begin, bitwise, data, ma
 
 import credo
 from credo.core.errors import CredoError
-from credo.streams.first_rows import Columns
+from credo.programs.loops import Columns
 
 # Every family meets every curvature and likelihood, every dynamics several families, and both dtypes occur: a
 # covering of the full product that compiles in a minute.

@@ -22,8 +22,7 @@ from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table
 from credo.estimators.sklearn_reading import UNREAD, read, read_weights
 from credo.learners import Learner
 from credo.learners.base import require_learner
-from credo.live.passes import parameter_count
-from credo.live.tiles import Ask
+from credo.live.passes import Ask, parameter_count
 from credo.live.trainer import Trainer
 from credo.recipes.architecture import Network
 from credo.recipes.defaults import CLIP

@@ -17,7 +17,7 @@ from credo.estimators.parameters import spelled_out
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
-from credo.live import tiles
+from credo.live import passes
 from credo.recipes.architecture import Network
 from credo.recipes.settings import LearnerWords
 
@@ -124,7 +124,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: rows, which need no order: each is forecast at the present belief.
         """
-        probs = np.asarray(self._ask(X, tiles.probs), float)
+        probs = np.asarray(self._ask(X, passes.probs), float)
         return np.asarray(probs / probs.sum(axis=1, keepdims=True), float)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -143,7 +143,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: rows.
         """
-        return PredictiveRows(self._ask(X, tiles.whole))
+        return PredictiveRows(self._ask(X, passes.whole))
 
     def log_score(self, X: Any, y: ArrayLike) -> float:
         """The mean log probability of the labels of rows, in nats; 0 is the best.
@@ -157,7 +157,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         numbers = _numbers_of(np.asarray(y), self.classes_)
-        return float(np.mean(np.asarray(self._ask(X, tiles.log_prob, numbers), float)))
+        return float(np.mean(np.asarray(self._ask(X, passes.log_prob, numbers), float)))
 
     def _class_count(self) -> int:
         return len(self.classes_)

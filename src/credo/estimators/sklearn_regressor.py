@@ -18,7 +18,7 @@ from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
-from credo.live import tiles
+from credo.live import passes
 from credo.recipes.architecture import Network
 from credo.recipes.settings import NumberWords
 
@@ -112,7 +112,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             X: rows, which need no order: each is forecast at the present belief.
             return_std: whether the standard deviations (n,) are returned, too.
         """
-        mean, sd = (np.asarray(column, float) for column in self._ask(X, tiles.moments))
+        mean, sd = (np.asarray(column, float) for column in self._ask(X, passes.moments))
         location, scale = self._trainer.location_scale
         mean = location + scale * mean
         return (mean, scale * sd) if return_std else mean
@@ -156,7 +156,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: rows.
         """
-        rows = self._ask(X, tiles.whole)
+        rows = self._ask(X, passes.whole)
         like = jax.eval_shape(lambda: jax.vmap(lambda row: row.mean)(rows))
         location, scale = (jnp.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
         return PredictiveRows(Rescaled(rows, location, scale))
@@ -171,10 +171,10 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         location, scale = self._trainer.location_scale
         away = np.clip((np.asarray(y, float) - location) / scale, -FARTHEST, FARTHEST)
-        return float(np.mean(np.asarray(self._ask(X, tiles.log_prob, away), float)) - np.log(scale))
+        return float(np.mean(np.asarray(self._ask(X, passes.log_prob, away), float)) - np.log(scale))
 
     def _quantiles(self, X: Any, levels: tuple[float, ...]) -> NDArray[np.float64]:
-        quantiles = np.asarray(self._ask(X, tiles.quantiles, None, levels), float)
+        quantiles = np.asarray(self._ask(X, passes.quantiles, None, levels), float)
         location, scale = self._trainer.location_scale
         return np.asarray(location + scale * quantiles, float)
 

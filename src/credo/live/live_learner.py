@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,19 +15,18 @@ import numpy as np
 from credo.adapt import Standardized
 from credo.adapt.running_moments import farthest
 from credo.beliefs import embed
-from credo.core.kept import Kept
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.live.passes import pad
 from credo.live.recovery import Recovery
+from credo.programs.packed import PackedBelief
 from credo.recipes.assembly import build
 from credo.recipes.capacity import require_room
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import Settings
 from credo.streams import Pack, Port, pack
-from credo.streams.first_rows import each_row, first_rows
+from credo.streams.live import Answer
 
 __all__ = [
     "Answer",
@@ -55,10 +55,6 @@ class Extent(NamedTuple):
     origin: Origin
     scale: bool
     clip: float
-
-
-Answer: TypeAlias = Callable[[Predictive], PyTree]
-"""What a forecast is asked for."""
 
 
 def expected_value(predictive: Predictive) -> Array:
@@ -135,12 +131,21 @@ class LiveLearner:
         assert self._pack is not None
         return self._pack
 
+    @property
+    def _key(self) -> Array | None:
+        """The key of what is drawn, None if nothing is."""
+        settings = self.extent.settings
+        return jax.random.key(settings.seed) if settings.draws else None
+
+    @property
+    def _packed(self) -> PackedBelief:
+        """The belief as programs of many rows take it."""
+        return PackedBelief.of(self.learner, self._live.belief, self._key)
+
     def hold(self, belief: Any) -> None:
         """Go on from another belief of this learner."""
-        settings = self.extent.settings
         answer = class_probabilities if self.classes else expected_value
-        key = jax.random.key(settings.seed) if settings.draws else None
-        self._pack = pack(self.learner, belief, key=key, answer=answer)
+        self._pack = pack(self.learner, belief, key=self._key, answer=answer)
         self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
@@ -209,32 +214,30 @@ class LiveLearner:
 
     def _learned_all(self, xs: np.ndarray, ys: np.ndarray) -> bool:
         """Learn the rows of a chunk, or none of them where some of several are refused."""
-        live, settings = self._live, self.extent.settings
-        key = jax.random.key(settings.seed) if settings.draws else None
         count = len(xs)
-        rows = pad(xs, CHUNK), pad(ys, CHUNK), np.int32(count)
-        belief, learned, reports = _learn_chunk(live.learner, live.belief, *rows, key)
-        ok = int(learned) == count
+        after, infos = self._packed.learn("learn_live", _learn, (xs, ys), CHUNK)
+        ok = bool(np.all(infos.ok))
         if not ok and count > 1:
             return False
-        live.adopt(belief)
-        for row in range(count) if reports is not None else ():
-            self.rows += 1
-            self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
-        self.rows += count if reports is None else 0
+        self._live.adopt(after.tree)
+        if infos.extras is None:
+            self.rows += count
+        else:
+            for row in range(count):
+                self.rows += 1
+                self._watch(jax.tree.map(lambda leaf, row=row: leaf[row], infos))
         if not ok or self.recovery.streak:
             self._recover(ok, float(ys[-1]))
         return True
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
-        live = self._live
-        answer = class_probabilities if self.classes else expected_value
+        packed = self._packed
+        question = _Forecast(class_probabilities if self.classes else expected_value)
         parts: list[np.ndarray] = []
         for start in range(0, len(xs), CHUNK):
-            rows, left = pad(xs[start : start + CHUNK], CHUNK), len(xs) - start
-            answers = _forecast_chunk(live.learner, live.belief, rows, np.int32(left), answer)
-            parts.append(np.asarray(answers)[:left])
+            rows = xs[start : start + CHUNK]
+            parts.append(packed.ask("forecast_live", question, rows, CHUNK, before=_predicted))
         return np.concatenate(parts)
 
     def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
@@ -298,29 +301,25 @@ def _restored(leaf: np.ndarray, like: Array) -> Array:
     return jnp.asarray(leaf)
 
 
-@functools.partial(Kept, donate=("belief",))
-def _learn_chunk(
-    learner: Standardized[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
-) -> tuple[Any, Array, Info | None]:
-    """Learn the first `count` rows; how many were not refused, and what was reported of each."""
-
-    def one(carry: tuple[Any, Array], row: Array) -> tuple[tuple[Any, Array], Info | None]:
-        belief, info = learner.step(carry[0], xs[row], ys[row], key=key)
-        return (belief, carry[1] + info.ok.astype(jnp.int32)), None if info.extras is None else info
-
-    (belief, ok), reports = first_rows(one, (belief, jnp.zeros((), jnp.int32)), CHUNK, count)
-    return belief, ok, reports
+def _learn(learner: Standardized[Any], belief: Any, key: Any, row: tuple[Any, Any]) -> tuple[Any, Info]:
+    """Learn a row."""
+    x, y = row
+    result: tuple[Any, Info] = learner.step(belief, x, y, key=key)
+    return result
 
 
-@functools.partial(Kept, static=("answer",))
-def _forecast_chunk(
-    learner: Standardized[Any], belief: Any, xs: Array, count: Array, answer: Answer
-) -> Array:
-    """The answers for the first `count` rows."""
-    predicted = learner.predict(belief)
+def _predicted(learner: Standardized[Any], belief: Any, key: Any) -> Any:
+    """The belief at the next row."""
+    return learner.predict(belief)
 
-    def ask(row: Array) -> Array:
-        with jax.default_matmul_precision("highest"):
-            return jnp.asarray(answer(learner.forecast(predicted, xs[row])))
 
-    return each_row(ask, len(xs), jnp.minimum(count, len(xs)))
+@dataclass(frozen=True)
+class _Forecast:
+    """The question for an answer at a row, by the belief at that row."""
+
+    answer: Answer
+
+    def __call__(self, learner: Standardized[Any], belief: Any, key: Any, x: Any) -> PyTree:
+        if key is not None:
+            key = jax.random.fold_in(jax.random.fold_in(key, belief.t), 1)
+        return self.answer(learner.forecast(belief, x, key=key))

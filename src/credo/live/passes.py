@@ -1,4 +1,4 @@
-"""The compiled passes over encoded rows: learn, forecast, judge, and the size of a belief."""
+"""The compiled passes over encoded rows: learn, forecast, judge, draw, and the size of a belief."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,46 +15,50 @@ import numpy as np
 from credo.adapt import Around, Bank, Hypotheses
 from credo.adapt.nested import within
 from credo.beliefs import Gaussian, Particles
-from credo.core.forks import require_threads
 from credo.core.groups import Groups
-from credo.core.kept import Kept, program
+from credo.core.kept import Kept
 from credo.core.names import ForecastName
 from credo.core.records import replace
-from credo.core.types import Array
-from credo.core.verbs import verb
+from credo.core.types import Array, PyTree
 from credo.learners import Info
-from credo.learners.base import isolate
-from credo.live.packed import Form, PackedBelief
+from credo.likelihoods import Predictive
 from credo.metrics import Scores
+from credo.programs.form import Form
+from credo.programs.packed import PackedBelief
+from credo.programs.words import Parts
 from credo.recipes.assembly import Belief
-from credo.streams.first_rows import each_row, first_rows
-from credo.streams.lending import lend_rows
-from credo.streams.programs import NEVER, Built, blank_words
-from credo.streams.scoring import Outcome, Settings, forecast_outcome, scored_step
-from credo.streams.words import Parts, WordLayout
+from credo.streams.scoring import Outcome, forecast_outcome, scored_step
 
 __all__ = [
+    "CHUNK",
+    "TILE",
+    "Ask",
     "EncodedRows",
     "arrivals",
+    "ask_rows",
     "cuts",
+    "draw_rows",
     "forecast_rows",
     "judge_rows",
     "largest_member",
     "learn_rows",
+    "learn_unscored",
+    "log_prob",
+    "moments",
     "of_classes",
-    "pad",
     "parameter_count",
+    "probs",
+    "quantiles",
     "spread",
+    "whole",
 ]
 
+CHUNK = 256
+"""The most rows of a compiled call that does not score."""
 
-def pad(rows: np.ndarray, length: int) -> np.ndarray:
-    """Repeat the last row, so that every compiled call sees the same shapes."""
-    if len(rows) == length:
-        return rows
-    whole = np.empty((length, *rows.shape[1:]), rows.dtype)
-    whole[: len(rows)], whole[len(rows) :] = rows, rows[-1]
-    return whole
+TILE = 16
+"""The rows of a tile. Forecasts of an estimator are computed a whole tile at a time: the bits of a row in
+single precision depend on how many rows are computed together."""
 
 
 class EncodedRows(NamedTuple):
@@ -75,13 +79,41 @@ class EncodedRows(NamedTuple):
         """Some of the rows."""
         return self._each(lambda column: column[rows])
 
-    def padded(self, length: int) -> EncodedRows:
-        """The rows, up to a length as compiled programs take them."""
-        return self._each(lambda column: pad(column, length))
-
     def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> EncodedRows:
         targets, weights, dts = (None if one is None else change(one) for one in self[2:-1])
         return EncodedRows(change(self.x), change(self.y), targets, weights, dts, self.levels)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Score:
+    """The step that scores a row before it learns it; `compare` are further methods of forecasting, and
+    `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`.
+    """
+
+    compare: tuple[ForecastName, ...]
+    collect: Callable[[Any, Info], Any] | None
+
+    def __call__(
+        self, learner: Any, belief: Belief, key: Any, row: tuple[Any, ...], levels: Array | None
+    ) -> tuple[Belief, tuple[Outcome, Info]]:
+        x, y, target, weight, dt = row
+        new, outcome, info = scored_step(
+            learner,
+            belief,
+            x,
+            y,
+            target,
+            weight,
+            dt,
+            levels,
+            key=key,
+            method=None,
+            compare=self.compare,
+            decision=None,
+        )
+        if self.collect is not None:
+            info = replace(info, extras=self.collect(new, info))
+        return new, (outcome, info)
 
 
 def learn_rows(
@@ -90,95 +122,12 @@ def learn_rows(
     chunk: int,
     *,
     compare: tuple[ForecastName, ...] = (),
-    key: Array | None = None,
     collect: Callable[[Any, Info], Any] | None = None,
 ) -> tuple[PackedBelief, Outcome, Info]:
-    """Forecast, score and learn N rows, padded to one chunk: the belief, their outcomes and their infos."""
-    require_threads()
-    count, levels = len(rows.x), rows.levels
-    layout = _row_layout(*(None if one is None else (one.shape[1:], one.dtype) for one in rows[:-1]))
-    asked = None if levels is None else len(levels)
-    draws = None if key is None else jax.ShapeDtypeStruct(key.shape, key.dtype)
-    score, report = _scorer(packed.form, layout, chunk, asked, draws, compare, collect)
-    words = lend_rows(layout, rows[:-1], chunk)  # the program has ended once it has told
-    state, told = score(packed.setting, packed.state, words, _count(count), levels, key)
-    outcome, info = report.take_rows(np.asarray(told)[:count])
-    return packed.after(state), outcome, info
-
-
-@functools.lru_cache(maxsize=1024)
-def _count(count: int) -> Array:
-    """A number of rows as a program takes it."""
-    one: Array = jax.device_put(np.int32(count))
-    return one
-
-
-@functools.lru_cache(maxsize=256)
-def _row_layout(*kinds: tuple[tuple[int, ...], np.dtype] | None) -> WordLayout:
-    """The layout of a row with columns of such kinds."""
-    return WordLayout.of(
-        tuple(
-            None if kind is None else jax.ShapeDtypeStruct(kind[0], jax.dtypes.canonicalize_dtype(kind[1]))
-            for kind in kinds
-        ),
-        large=NEVER,
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _scorer(
-    form: Form,
-    rows: WordLayout,
-    chunk: int,
-    levels: int | None,
-    key: jax.ShapeDtypeStruct | None,
-    compare: tuple[ForecastName, ...],
-    collect: Callable[[Any, Info], Any] | None,
-) -> Built:
-    """The program of `learn_rows` for so many levels, and the layout of what it reports of a row."""
-    blank = (*_blank(form, rows, chunk, levels), key)
-    build = functools.partial(_score, form, rows, compare, collect, blank)
-    return program("score_rows", (form, rows, compare, collect), build, blank)
-
-
-def _score(
-    form: Form,
-    rows: WordLayout,
-    compare: tuple[ForecastName, ...],
-    collect: Callable[[Any, Info], Any] | None,
-    blank: tuple[Any, ...],
-) -> Built:
-    """The program before it is compiled."""
-
-    def step(
-        learner: Any, words: Array, others: tuple[Array | None, Array | None], belief: Belief, row: Array
-    ) -> tuple[Belief, tuple[Outcome, Info]]:
-        # words are read and written row by row, since mostly one row of a chunk is real
-        x, y, target, weight, dt = rows.unpack((words[row], ()))
-        options: Settings = {"key": others[1], "method": None, "compare": compare, "decision": None}
-        new, outcome, info = scored_step(learner, belief, x, y, target, weight, dt, others[0], **options)
-        if collect is not None:
-            info = replace(info, extras=collect(new, info))
-        after: tuple[Belief, tuple[Outcome, Info]] = isolate((new, (outcome, info)))
-        return after
-
-    def first(setting: Parts, state: Parts, words: Array, row: Array, *others: Any) -> Any:
-        learner, belief = form.open(setting, state)
-        return step(learner, words, others, belief, row)[1]
-
-    layout = WordLayout.of(jax.eval_shape(first, *blank), large=NEVER)
-
-    def told(setting: Parts, state: Parts, words: Array, count: Array, *others: Any) -> tuple[Parts, Array]:
-        learner, start = form.open(setting, state)
-
-        def learn(belief: Belief, row: Array) -> tuple[Belief, Array]:
-            belief, report = step(learner, words, others, belief, row)
-            return belief, layout.pack(report)[0]
-
-        end, reports = first_rows(learn, start, len(words), count)
-        return form.close(end), reports
-
-    return told, layout
+    """Forecast, score and learn N rows, at most a chunk: the belief, their outcomes and their infos."""
+    step = _Score(compare, collect)
+    after, (outcome, info) = packed.learn("score_rows", step, rows[:-1], chunk, rows.levels)
+    return after, outcome, info
 
 
 def arrivals(y: np.ndarray, known: int) -> list[int]:
@@ -208,6 +157,23 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
     return dataclasses.replace(scores, probs=scores.probs[:, :known])
 
 
+@dataclasses.dataclass(frozen=True)
+class _Forecast:
+    """The question for class probabilities, or for mean, sd and quantiles."""
+
+    classes: bool
+
+    def __call__(
+        self, learner: Any, belief: Belief, key: Any, row: tuple[Any, Any], levels: Array | None
+    ) -> tuple[Array, ...]:
+        x, dt = row
+        predictive = learner.forecast(belief if dt is None else learner.predict(belief, dt), x)
+        if self.classes:
+            return (predictive.probs,)
+        moments = (predictive.mean, predictive.sd)
+        return moments if levels is None else (*moments, predictive.quantile(levels))
+
+
 def forecast_rows(
     packed: PackedBelief, x: np.ndarray, chunk: int, levels: np.ndarray | None, dts: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
@@ -215,67 +181,124 @@ def forecast_rows(
     sd (N,) and, where there are levels (L,), quantiles (N, L). The belief of each is moved by its time step,
     if there are any (N,). A row costs a row.
     """
-    require_threads()
-    count, asked = len(x), None if levels is None else len(levels)
-    layout = _row_layout((x.shape[1:], x.dtype), None if dts is None else ((), dts.dtype))
-    words = lend_rows(layout, (x, dts), chunk)
-    forecast = _forecaster(packed.form, layout, chunk, asked)
-    columns = forecast(packed.setting, packed.state, words, _count(count), levels)
-    return tuple(np.asarray(column)[:count] for column in columns)
+    question = _Forecast(levels is None)
+    asked = None if levels is None or not len(levels) else levels
+    columns: tuple[np.ndarray, ...] = packed.ask("forecast_rows", question, (x, dts), chunk, asked)
+    return columns
 
 
-@functools.lru_cache(maxsize=256)
-def _forecaster(form: Form, rows: WordLayout, chunk: int, levels: int | None) -> Callable[..., Any]:
-    """The program of `forecast_rows` for so many levels."""
+@dataclasses.dataclass(frozen=True)
+class _Judge:
+    """The question for the scores of a row that is not learned."""
 
-    def forecast(
-        setting: Parts, state: Parts, words: Array, count: Array, asked: Array | None
-    ) -> tuple[Array, ...]:
-        learner, belief = form.open(setting, state)
+    compare: tuple[ForecastName, ...]
 
-        def one(row: Array) -> tuple[Array, ...]:
-            x, dt = rows.unpack((words[row], ()))
-            predictive = learner.forecast(belief if dt is None else learner.predict(belief, dt), x)
-            if asked is None:
-                return (predictive.probs,)
-            moments = predictive.mean, predictive.sd
-            return (*moments, predictive.quantile(asked)) if levels else moments
-
-        with jax.default_matmul_precision("highest"):
-            return each_row(one, len(words), count)
-
-    blank = _blank(form, rows, chunk, levels)
-    return program("forecast_rows", (form, rows), lambda: (forecast, None), blank)[0]
+    def __call__(self, learner: Any, belief: Belief, key: Any, row: tuple[Any, Any]) -> Outcome:
+        x, y = row
+        return forecast_outcome(learner, belief, x, y, None, self.compare, None)
 
 
-def _blank(form: Form, rows: WordLayout, chunk: int, levels: int | None) -> tuple[Any, ...]:
-    """The shapes of what the programs of rows take: a belief, the words of a chunk, a count and levels."""
-    asked = None if levels is None else jax.ShapeDtypeStruct((levels,), np.float32)
-    words = jax.ShapeDtypeStruct((chunk, rows.size), np.uint32)
-    count = jax.ShapeDtypeStruct((), np.int32)
-    return blank_words(form.setting), blank_words(form.state), words, count, asked
-
-
-@verb(static=("form", "compare"), kept=True)
 def judge_rows(
-    form: Form,
-    setting: Parts,
-    state: Parts,
-    xs: np.ndarray,
-    ys: np.ndarray,
-    count: np.int32,
-    compare: tuple[ForecastName, ...],
+    packed: PackedBelief, x: np.ndarray, y: np.ndarray, chunk: int, compare: tuple[ForecastName, ...]
 ) -> Outcome:
-    """Forecast and score the first `count` of N rows (N, ...) and (N,), also by the methods of
-    `compare`, without learning. A row costs a row.
+    """Forecast and score N rows (N, ...) and (N,), at most a chunk, also by the methods of `compare`, without
+    learning. A row costs a row.
     """
-    learner, belief = form.open(setting, state)
+    outcome: Outcome = packed.ask("judge_rows", _Judge(compare), (x, y), chunk)
+    return outcome
 
-    def one(row: Array) -> Outcome:
-        x, y = jnp.asarray(xs)[row], jnp.asarray(ys)[row]
-        return forecast_outcome(learner, belief, x, y, None, compare, None)
 
-    return each_row(one, len(xs), count)
+def _draw(
+    learner: Any, belief: Belief, key: Any, row: tuple[Any, Any], root: Array
+) -> tuple[Array, Array, Array]:
+    """The question for mean, sd and one draw of a row, by the key of its number."""
+    x, number = row
+    predictive = learner.forecast(belief, x)
+    return predictive.mean, predictive.sd, predictive.sample(jax.random.fold_in(root, number))
+
+
+def draw_rows(packed: PackedBelief, x: np.ndarray, key: Array) -> tuple[np.ndarray, ...]:
+    """Forecast N rows of numbers: mean (N,), sd (N,), and one draw of each (N,)."""
+    count = len(x)
+    rows = (x, np.arange(count, dtype=np.int32))
+    columns: tuple[np.ndarray, ...] = packed.ask("draw_rows", _draw, rows, count, key)
+    return columns
+
+
+@dataclasses.dataclass(frozen=True)
+class _Learn:
+    """The step that learns a row and scores nothing; `collect` is that of `_Score`."""
+
+    collect: Callable[[Any, Info], Any] | None
+
+    def __call__(self, learner: Any, belief: Belief, key: Any, row: tuple[Any, ...]) -> tuple[Belief, Info]:
+        x, y, weight = row
+        new, info = learner.step(belief, x, y, weight=weight, key=key)
+        extras = None if self.collect is None else self.collect(new, info)
+        return new, replace(info, extras=extras)
+
+
+def learn_unscored(
+    packed: PackedBelief,
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray],
+    collect: Callable[[Any, Info], Any] | None,
+) -> tuple[PackedBelief, Info]:
+    """Learn inputs, observations and weights (N,), at most `CHUNK`, in order: the belief, and their infos.
+    The bits do not depend on how rows are cut into chunks.
+    """
+    after, info = packed.learn("learn_rows", _Learn(collect), rows, CHUNK)
+    return after, info
+
+
+Ask: TypeAlias = Callable[[Predictive, Array, Array], PyTree]
+"""What is asked of the forecast of a row: a function of the forecast, of the row's own number, and of the
+probabilities of quantiles. It is part of the compiled program, so define it once."""
+
+
+def probs(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The class probabilities (C,)."""
+    return predictive.probs
+
+
+def moments(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The mean and the standard deviation."""
+    return predictive.mean, predictive.sd
+
+
+def quantiles(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The quantiles (L,)."""
+    return predictive.quantile(levels)
+
+
+def log_prob(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The log probability of the row's own number, a target or the number of a class."""
+    return predictive.log_prob(y)
+
+
+def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The forecast itself."""
+    return predictive
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """The question that is an `Ask`."""
+
+    ask: Ask
+
+    def __call__(
+        self, learner: Any, belief: Belief, key: Any, row: tuple[Array, Array], levels: Array
+    ) -> PyTree:
+        x, y = row
+        return self.ask(learner.forecast(belief, x), y, levels)
+
+
+def ask_rows(packed: PackedBelief, x: np.ndarray, y: np.ndarray, levels: np.ndarray, ask: Ask) -> PyTree:
+    """What is asked of the forecasts of N rows, at most `CHUNK`, with a leading axis N; as many tiles are
+    computed as they take. `y` (N,) are the rows' own numbers. The bits of a row do not depend on the number
+    of rows.
+    """
+    return packed.ask("ask_rows", _Asked(ask), (x, y), CHUNK, levels, tile=TILE)
 
 
 def spread(packed: PackedBelief) -> tuple[float, float]:

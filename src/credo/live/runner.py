@@ -15,10 +15,10 @@ from credo.core.errors import FormatError
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
-from credo.live.packed import PackedBelief, PlainBelief
 from credo.live.passes import EncodedRows, arrivals, cuts
 from credo.live.recovery import Recovery
 from credo.live.targets import SCALER, WARMUP, standardise, trust
+from credo.programs.packed import PackedBelief, PlainBelief
 from credo.recipes.assembly import Belief, build
 from credo.recipes.networks import Origin, with_waves
 from credo.recipes.settings import Settings
@@ -141,7 +141,8 @@ class Runner:
     @property
     def belief(self) -> Belief:
         """The belief after the latest row."""
-        return self._now.tree
+        belief: Belief = self._now.tree
+        return belief
 
     @belief.setter
     def belief(self, belief: Belief) -> None:
@@ -152,7 +153,7 @@ class Runner:
         """The belief as compiled programs take it."""
         now = self._now
         if not isinstance(now, PackedBelief) or now.learner is not self.learner:
-            self._now = now = PackedBelief.of(self.learner, now.tree)
+            self._now = now = PackedBelief.of(self.learner, now.tree, self.key)
         return now
 
     @packed.setter
@@ -305,7 +306,7 @@ class Runner:
             return self._pass(packed, columns.part(slice(first, None)) if first else columns)
 
         def fresh() -> PackedBelief:
-            return PackedBelief.of(self.learner, self.prior)
+            return PackedBelief.of(self.learner, self.prior, self.key)
 
         size = len(columns.x)
         self.packed, outcome, info = self.recovery.learn(learn, self.packed, fresh, size)

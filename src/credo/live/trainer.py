@@ -12,14 +12,13 @@ from credo.adapt import Hypotheses, Monitoring, Resettable
 from credo.core.errors import DataError
 from credo.core.types import PyTree
 from credo.learners import Info, Learner
-from credo.live import tiles
+from credo.live import passes
 from credo.live.change_steps import collect
 from credo.live.growing import GrowingEncoder
-from credo.live.packed import PackedBelief
-from credo.live.passes import EncodedRows
+from credo.live.passes import CHUNK, Ask, EncodedRows
 from credo.live.recovery import Recovery
 from credo.live.runner import Part, Runner
-from credo.live.tiles import CHUNK, Ask
+from credo.programs.packed import PackedBelief
 from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
@@ -65,7 +64,7 @@ class Trainer(Runner):
         >>> trainer.standardise(rows, y)
         >>> trainer.learn(rows, y, online=False)
         >>> location, scale = trainer.location_scale
-        >>> abs(location + scale * float(trainer.forecast(rows, tiles.moments)[0][10]) - 50.0) < 1.0
+        >>> abs(location + scale * float(trainer.forecast(rows, passes.moments)[0][10]) - 50.0) < 1.0
         True
     """
 
@@ -187,9 +186,9 @@ class Trainer(Runner):
         reports = collect if issubclass(packed.form.kind, Hypotheses | Monitoring | Resettable) else None
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
-        rows = EncodedRows(columns.x, columns.y, None, np.asarray(weights, np.float32)).padded(CHUNK)
-        state, info = tiles.learn_chunk(*packed.arguments, rows, np.int32(count), self.key, reports)
-        return packed.after(state), None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
+        rows = (columns.x, columns.y, np.asarray(weights, np.float32))
+        after, info = passes.learn_unscored(packed, rows, reports)
+        return after, None, info
 
     def forecast(
         self, rows: Iterable[Chunk], ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)
@@ -216,10 +215,8 @@ class Trainer(Runner):
             own = np.zeros(len(x)) if y is None else y[part]
             own = own.astype(np.int32 if self.classes else np.float32)
             for start in range(0, len(x), CHUNK):
-                some = EncodedRows(x, own, levels=probabilities).part(slice(start, start + CHUNK))
-                count = np.int32(len(some.x))
-                answer = tiles.forecast_tiles(*packed.arguments, some.padded(CHUNK), count, ask)
-                answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
+                some = slice(start, start + CHUNK)
+                answers.append(passes.ask_rows(packed, x[some], own[some], probabilities, ask))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
 
     @property

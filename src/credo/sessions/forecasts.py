@@ -9,9 +9,9 @@ import numpy as np
 
 from credo.live.clock import steps_after
 from credo.live.encoding import Block
-from credo.live.packed import PackedBelief
 from credo.live.passes import forecast_rows
 from credo.live.targets import SCALER
+from credo.programs.packed import PackedBelief
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
 

@@ -9,8 +9,7 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, DataError
-from credo.live.draws import draw_rows
-from credo.live.passes import pad
+from credo.live.passes import draw_rows
 from credo.live.series import SeriesEncoding
 from credo.live.targets import SCALER, WARMUP
 from credo.sessions.session import Session
@@ -187,9 +186,7 @@ def _full(text: str) -> str:
 def _draw(session: Session, rows: LaggedChunk, key: jax.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means, standard deviations and draws (M,) of rows, in the target's own units."""
     x = session.encoding.encode(rows, learn=False, need_target=False).x
-    count = len(rows)
-    drawn = draw_rows(*session.packed.arguments, pad(x, count), np.int32(count), key)
-    mean, sd, draws = (np.asarray(one, float) for one in drawn)
+    mean, sd, draws = (np.asarray(one, float) for one in draw_rows(session.packed, x, key))
     if not session.own_units:
         mean, sd = SCALER.inverse(session.scaler, mean, sd)
         draws = SCALER.inverse(session.scaler, draws, draws)[0]

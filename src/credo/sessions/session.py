@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,11 +18,11 @@ from credo.live.clock import steps_between
 from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
-from credo.live.packed import PackedBelief
 from credo.live.passes import EncodedRows
 from credo.live.runner import Part
 from credo.live.targets import SCALER, WARMUP, own_log_prob, standardise
 from credo.metrics import Scores, row_losses
+from credo.programs.packed import PackedBelief
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
@@ -253,9 +252,7 @@ class Session(SessionState):
         dts = None if columns.dts is None else columns.dts.astype(np.float32)
         x, y, targets, levels = columns.x, columns.y, columns.targets, columns.levels
         columns = EncodedRows(x, y, targets, np.asarray(given, np.float32), dts, levels)
-        return passes.learn_rows(
-            packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
-        )
+        return passes.learn_rows(packed, columns, self.chunk, compare=self.compare, collect=reports)
 
     def predict(self, rows: Rows, levels: Sequence[float] = (), times: ArrayLike | None = None) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
@@ -331,9 +328,7 @@ class Session(SessionState):
 
         def judged(x: np.ndarray, y: np.ndarray, targets: np.ndarray) -> Scores:
             """The scores of at most a chunk of rows; `targets` are what their forecasts are judged by."""
-            columns = passes.pad(x, chunk), passes.pad(targets, chunk)
-            outcome = passes.judge_rows(*self.packed.arguments, *columns, np.int32(len(x)), self.compare)
-            real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
+            real: Any = passes.judge_rows(self.packed, x, targets, chunk, self.compare)
             fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
             scores = Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
             return dataclasses.replace(scores, compared=real.compared)

@@ -20,9 +20,9 @@ from credo.live import passes
 from credo.live.clock import require_times
 from credo.live.encoding import Block, Encoding, TableEncoding, members_at
 from credo.live.intake import Rows
-from credo.live.packed import PackedBelief
 from credo.live.recovery import Recovery
 from credo.live.runner import Runner
+from credo.programs.packed import PackedBelief
 from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import input_clip

@@ -12,7 +12,7 @@ from credo.core.turns import in_turn
 from credo.live.clock import require_times
 from credo.live.encoding import Block, Encoding
 from credo.live.intake import Rows, blocks_of
-from credo.live.packed import PackedBelief
+from credo.programs.packed import PackedBelief
 from credo.sessions.forecasts import Forecasts, forecast_blocks
 from credo.tables import Moments
 

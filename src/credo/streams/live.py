@@ -6,7 +6,7 @@ import dataclasses
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -16,27 +16,57 @@ from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.base import Belief
+from credo.learners.base import Belief, isolate
 from credo.likelihoods import Predictive
+from credo.programs.build import REPORT, Built, asking, learning_in_place, with_report
+from credo.programs.form import Form, setting_of
+from credo.programs.words import NEVER, WordLayout, WordReader, WordWriter, kind_of, shape_of
 from credo.streams.port import Port
-from credo.streams.programs import (
-    NEVER,
-    REPORT,
-    Answer,
-    Built,
-    Form,
-    Last,
-    Program,
-    forecaster,
-    stepper,
-    with_report,
-)
-from credo.streams.words import WordLayout, WordReader, WordWriter, kind_of, shape_of
 
-__all__ = ["Pack", "mean_and_sd", "pack"]
+__all__ = ["Answer", "Forecast", "Pack", "mean_and_sd", "pack"]
 
 B = TypeVar("B", bound=Belief)
 """The kind of belief that a learner keeps."""
+
+Answer: TypeAlias = Callable[[Predictive], PyTree]
+"""What a forecast is asked for: a function from the predictive to a tree of arrays."""
+
+Last: TypeAlias = tuple[Array, tuple[Array, ...], tuple[Array, ...]]
+"""The belief as words, its large arrays, and the info of the last row where it needs an array of its own."""
+
+
+class Program(NamedTuple):
+    """A program for rows of one structure, with what turns a row and a report into words and back."""
+
+    compiled: Callable[..., Any]
+    write: WordWriter
+    read: WordReader
+    row: WordLayout
+
+
+def learn_row(learner: Any, belief: Any, key: Any, row: tuple[PyTree, ...]) -> tuple[Any, Info]:
+    """Learn a row: inputs, observation, weight, and the length of the time step or None."""
+    x, y, weight, dt = row
+    result: tuple[Any, Info] = learner.step(belief, x, y, weight=weight, dt=dt, key=key)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """The question of a pack: what a forecast is asked for, by the arithmetic of `predict` and `forecast`."""
+
+    answer: Answer
+    method: ForecastName | None = None
+    samples: int | None = None
+
+    def __call__(self, learner: Any, belief: Any, key: Any, row: tuple[PyTree, ...]) -> PyTree:
+        """The answer at inputs, after a time step or None."""
+        learner, belief, key, (x, dt) = isolate((learner, belief, key, row))
+        predicted = isolate(learner.predict(belief, dt))
+        if key is not None:
+            key = jax.random.fold_in(jax.random.fold_in(key, predicted.t), 1)
+        predictive = learner.forecast(predicted, x, method=self.method, samples=self.samples, key=key)
+        return self.answer(predictive)
 
 
 def mean_and_sd(predictive: Predictive) -> tuple[Array, Array]:
@@ -129,12 +159,11 @@ class Pack(Generic[B]):
         method: ForecastName | None,
         samples: int | None,
     ) -> None:
-        typed = None if key is None else as_key(key)
-        data = None if typed is None else jax.random.key_data(typed)
-        kind = None if typed is None else jax.random.key_impl(typed)
-        setting, start = jax.tree.map(jax.numpy.asarray, ((learner, data), belief))
+        setting, key_kind = setting_of(learner, None if key is None else as_key(key))
+        start = jax.tree.map(jax.numpy.asarray, belief)
         self._learner = learner
-        self._form = Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
+        self._question = Forecast(answer, method, samples)
+        self._form = Form.of(WordLayout.of(setting), WordLayout.of(start), key_kind)
         self._setting = self._form.setting.give(setting)
         self._last: deque[Last] = deque([_begun(self._form, start)], maxlen=1)
         self._lock = threading.Lock()
@@ -186,10 +215,11 @@ class Pack(Generic[B]):
         Raises:
             CredoError: x holds no numbers, or dt is below 0.
         """
-        leaves, program = self._program((x, dt), forecaster, answer)
+        leaves, program = self._asking((x, dt), answer)
         with self._lock:
             words, others, _ = self._last[0]
-            return program.read(program.compiled(self._setting, words, others, program.write.lend(leaves)))
+            row = program.write.lend(leaves)
+            return program.read(program.compiled(self._setting, (words, others), row))
 
     def step(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> Info:
         """Let time pass and learn a row, as `learner.step` does.
@@ -206,7 +236,7 @@ class Pack(Generic[B]):
         """
         if weight is not _ONE:
             require_nonnegative("weight", weight)
-        leaves, program = self._program((x, y, weight, dt), stepper)
+        leaves, program = self._learning((x, y, weight, dt))
         with self._lock:
             try:
                 self._take(program, program.write.lend(leaves))
@@ -228,7 +258,7 @@ class Pack(Generic[B]):
         """
         if weight is not _ONE:
             require_nonnegative("weight", weight)
-        leaves, program = self._program((x, y, weight, dt), stepper)
+        leaves, program = self._learning((x, y, weight, dt))
         with self._lock:
             self._take(program, program.write(leaves))
 
@@ -242,8 +272,8 @@ class Pack(Generic[B]):
         Raises:
             CredoError: they are no numbers.
         """
-        _, step = self._program((x, y, _ONE, None), stepper)
-        _, ask = self._program((x, None), forecaster, answer)
+        _, step = self._learning((x, y, _ONE, None))
+        _, ask = self._asking((x, None), answer)
         report = step.read.places[1]
         ok = report if step.read.size > REPORT else self._form.state.size + report
         ways = ((step.compiled, WordWriter(step.row)), (ask.compiled, WordWriter(ask.row)))
@@ -254,25 +284,36 @@ class Pack(Generic[B]):
         # One call in C: no interrupt comes between giving the old arrays away and keeping the new ones.
         self._last.extend(map(program.compiled, [self._setting], [words], [others], [row]))
 
+    def _learning(self, row: tuple[PyTree, ...]) -> tuple[list[ArrayLike], Program]:
+        """The leaves of a row that is to be learned, and the program for rows like it."""
+        return self._program(
+            "step", row, lambda layout: learning_in_place("step", self._form, layout, learn_row)
+        )
+
+    def _asking(self, row: tuple[PyTree, ...], answer: Answer | None) -> tuple[list[ArrayLike], Program]:
+        """The leaves of a row that is to be forecast, and the program for rows like it."""
+
+        def build(layout: WordLayout) -> Built:
+            asked = self._question if answer is None else dataclasses.replace(self._question, answer=answer)
+            return asking("forecast", self._form, layout, asked, behind=REPORT)
+
+        return self._program(answer, row, build)
+
     def _program(
-        self,
-        row: tuple[PyTree, ...],
-        build: Callable[[Form, WordLayout], Built],
-        answer: Answer | None = None,
+        self, purpose: object, row: tuple[PyTree, ...], build: Callable[[WordLayout], Built]
     ) -> tuple[list[ArrayLike], Program]:
-        """The leaves of a row, and the program for rows like it."""
+        """The leaves of a row, and the program for a purpose and rows like it."""
         leaves, treedef = jax.tree_util.tree_flatten(row)
         kinds = [kind_of(leaf) for leaf in leaves]
-        program = self._programs.get((answer, treedef, *kinds))
+        program = self._programs.get((purpose, treedef, *kinds))
         if row[-1] is not None:
             require_nonnegative("dt", row[-1])
         if program is None:
             shapes = jax.tree.unflatten(treedef, [shape_of(leaf) for leaf in leaves])
             layout = WordLayout.of(shapes, large=NEVER)
-            form = self._form if answer is None else dataclasses.replace(self._form, answer=answer)
-            compiled, report = build(form, layout)
+            compiled, report = build(layout)
             program = Program(compiled, WordWriter(layout), WordReader(report), layout)
-            self._programs[answer, treedef, *kinds] = program
+            self._programs[purpose, treedef, *kinds] = program
         return leaves, program
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credo.streams.words import Parts, WordReader, WordWriter, unpacked
+from credo.programs.words import Parts, WordReader, WordWriter, unpacked
 
 __all__ = ["Port"]
 
@@ -87,16 +87,16 @@ class Port:
         """The answer for the row in `asked`, before anything is learned."""
         with self._lock:
             words, others, _ = self._last[0]
-            return self.read(self._ask(self._setting, words, others, self._question.in_place))
+            return self.read(self._ask(self._setting, (words, others), self._question.in_place))
 
     def forecast_floats(self) -> tuple[float, ...]:
         """The numbers of an answer that holds nothing but floats of 32 bits, one after another."""
         with self._lock:
             words, others, _ = self._last[0]
-            return self.read.floats(self._ask(self._setting, words, others, self._question.in_place))
+            return self.read.floats(self._ask(self._setting, (words, others), self._question.in_place))
 
     def forecast_words(self) -> np.ndarray:
         """The answer for the row in `asked` as words, which `read` turns into what `forecast` gives."""
         with self._lock:
             words, others, _ = self._last[0]
-            return np.asarray(self._ask(self._setting, words, others, self._question.in_place))
+            return np.asarray(self._ask(self._setting, (words, others), self._question.in_place))

@@ -16,7 +16,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.learners.base import require_learner
-from credo.streams.first_rows import Columns
+from credo.programs.loops import Columns
 
 __all__ = ["At", "at_step", "leading", "require_settings", "run"]
 

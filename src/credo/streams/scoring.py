@@ -21,8 +21,8 @@ from credo.learners.acceptance import scored
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
 from credo.metrics import Scores
+from credo.programs.loops import Columns, first_rows
 from credo.streams.decisions import Decision
-from credo.streams.first_rows import Columns, first_rows
 from credo.streams.run import At, at_step
 
 __all__ = ["Outcome", "Settings", "forecast_outcome", "score_chunk", "scored_step", "to_scores"]

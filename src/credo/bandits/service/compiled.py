@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -22,13 +21,13 @@ from credo.core.errors import CredoError
 from credo.core.kept import program
 from credo.core.keys import fold_in
 from credo.core.records import replace
-from credo.core.types import Array, PyTree
+from credo.core.types import Array
 from credo.learners.acceptance import call_fenced
-from credo.streams.first_rows import each_row, first_rows
-from credo.streams.programs import NEVER, Built, Opening, blank_words
-from credo.streams.words import Parts, WordLayout
+from credo.programs.build import Built, asking, learning
+from credo.programs.form import Form
+from credo.programs.words import NEVER, Parts, WordLayout
 
-__all__ = ["ArmProgram", "Form", "arm_updater", "decider", "updater"]
+__all__ = ["ArmProgram", "arm_updater", "decider", "updater"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 """Some of the large arrays."""
@@ -37,128 +36,52 @@ _DECISION, _UPDATE = 0, 1
 """What the keys of a bandit are for."""
 
 
-@dataclass(frozen=True)
-class Form(Opening):
-    """Everything that the programs depend on beside numbers."""
+def choose(agent: Agent, belief: AgentBelief[Any], key: Any, row: tuple[Any, ...]) -> tuple[Array, Array]:
+    """The choice at a context among the allowed arms, by the key of the decision's number, with the least and
+    the largest probability of each arm (2, K) if they are bounded: the arm; and pmf, mean, sd and whether
+    allowed, of all slots (4, K).
 
-    def choice(
-        self, setting: Parts, state: Parts, question: tuple[Array, Array, Array, Array | None]
-    ) -> tuple[Array, Array]:
-        """The choice at a context among the allowed arms, by the key of the decision's number, with the least
-        and the largest probability of each arm (2, K) if they are bounded.
-        """
-        agent, belief, key = self.open(setting, state)
-        x, allowed, number, bounds = question
-        if bounds is not None:
-            agent = replace(agent, policy=Guarded(agent.policy, floors=bounds[0], caps=bounds[1]))
-        own = fold_in(fold_in(key, _DECISION), number)
-        choice = agent.decide(belief, x, own, allowed)
-        rows = (choice.pmf, choice.mean, choice.sd, allowed)
-        return choice.arm, jnp.stack([row.astype(choice.pmf.dtype) for row in rows])
-
-    def learn(self, setting: Parts, state: Parts, row: tuple[Array, ...]) -> tuple[AgentBelief[Any], Any]:
-        """The belief after a reward, and what the update reports."""
-        agent, belief, key = self.open(setting, state)
-        x, arm, reward, weight, number = row
-        own = fold_in(fold_in(key, _UPDATE), number)
-        belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
-        return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
-
-    def learn_arm(
-        self, axes: Any, timed: frozenset[int], setting: Parts, state: Parts, row: tuple[Array, ...]
-    ) -> Any:
-        """What a reward changes: the words, the arm's parts of the large arrays, the large arrays that time
-        moves, and what the update reports, with whether more than this changed. `axes` are those of the arms,
-        and `timed` which of the large arrays time moves.
-        """
-        agent, belief, key = self.open(setting, state)
-        x, arm, reward, weight, number = row
-        own = fold_in(fold_in(key, _UPDATE), number)
-
-        def learn(agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
-            with jax.default_matmul_precision("highest"):
-                step = learn_one_arm(agent.rewards, belief, row[:2], *row[2:])
-            put = functools.partial(put_arm, arm=row[1])
-            words, whole = self.state.pack(jax.tree.map(put, axes, step.before, step.after))
-            leaves = zip(self.state.places, jax.tree.leaves(axes), jax.tree.leaves(step.after), strict=True)
-            large = enumerate((axis, leaf) for place, axis, leaf in leaves if place < 0)
-            parts = tuple(leaf for at, (axis, leaf) in large if axis != STAYS and at not in timed)
-            moved = tuple(whole[at] for at in sorted(timed))
-            return (
-                words,
-                parts,
-                moved,
-                (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more),
-            )
-
-        return call_fenced(learn, (agent, belief, x, arm, reward, weight, own))
-
-    def blank(self) -> tuple[Parts, Parts]:
-        """The shapes of an agent and of its belief as words."""
-        return blank_words(self.setting), blank_words(self.state)
-
-    def arguments(self, row: WordLayout, length: int | None) -> tuple[PyTree, ...]:
-        """The shapes of the arguments of a program for one row, or for the first of `length` rows."""
-        if length is None:
-            return *self.blank(), jax.ShapeDtypeStruct((row.size,), np.uint32)
-        rows = jax.ShapeDtypeStruct((length, row.size), np.uint32)
-        return *self.blank(), rows, jax.ShapeDtypeStruct((), np.int32)
-
-
-@functools.lru_cache(maxsize=256)
-def decider(form: Form, row: WordLayout, length: int | None = None) -> Built:
-    """One decision, or the first n of `length` decisions by one belief; and the layout of a choice."""
-    name = "decide" if length is None else "decide_rows"
-    build = functools.partial(_decide, form, row, length)
-    return program(name, (form, row), build, form.arguments(row, length))
-
-
-def _decide(form: Form, row: WordLayout, length: int | None) -> Built:
-    """The decisions before they are compiled; a CredoError if the agent cannot take such a context."""
+    Raises:
+        CredoError: the agent cannot take such a context.
+    """
+    x, allowed, number, bounds = row
+    if bounds is not None:
+        agent = replace(agent, policy=Guarded(agent.policy, floors=bounds[0], caps=bounds[1]))
+    own = fold_in(fold_in(key, _DECISION), number)
     try:
-        choice = jax.eval_shape(form.choice, *form.blank(), row.blank)
+        choice = agent.decide(belief, x, own, allowed)
     except (TypeError, ValueError, IndexError) as error:
         if isinstance(error, CredoError):
             raise
         raise CredoError(
-            f"context must fit the model of the agent, which failed at the shape {row.shapes[:1]}: "
+            f"context must fit the model of the agent, which failed at the shape {jnp.shape(x)}: "
             f"{str(error).splitlines()[0].rstrip('.')}.",
             field="context",
         ) from error
-    layout = WordLayout.of(choice, large=NEVER)
-
-    def one(setting: Parts, state: Parts, words: Array) -> Array:
-        return layout.pack(form.choice(setting, state, row.unpack((words, ()))))[0]
-
-    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> Array:
-        return each_row(lambda place: one(setting, state, rows[place]), rows.shape[0], count)
-
-    return one if length is None else many, layout
+    rows = (choice.pmf, choice.mean, choice.sd, allowed)
+    return choice.arm, jnp.stack([row.astype(choice.pmf.dtype) for row in rows])
 
 
-@functools.lru_cache(maxsize=256)
+def learn_reward(
+    agent: Agent, belief: AgentBelief[Any], key: Any, row: tuple[Any, ...]
+) -> tuple[AgentBelief[Any], tuple[Array, Array]]:
+    """The belief after a reward, and whether it was taken in, with its log evidence."""
+    x, arm, reward, weight, number = row
+    own = fold_in(fold_in(key, _UPDATE), number)
+    belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
+    return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
+
+
+def decider(form: Form, row: WordLayout, length: int | None = None) -> Built:
+    """One decision, or the first n of `length` decisions by one belief; and the layout of a choice."""
+    name = "decide" if length is None else "decide_rows"
+    return asking(name, form, row, choose, length=length)
+
+
 def updater(form: Form, row: WordLayout, length: int | None = None) -> Built:
     """One update, or the first n of `length` updates; and the layout of what an update reports."""
     name = "reward" if length is None else "reward_rows"
-    build = functools.partial(_update, form, row, length)
-    return program(name, (form, row), build, form.arguments(row, length))
-
-
-def _update(form: Form, row: WordLayout, length: int | None) -> Built:
-    """The updates before they are compiled."""
-    belief, report = jax.eval_shape(form.learn, *form.blank(), row.blank)
-    if WordLayout.of(belief) != form.state:
-        raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
-    layout = WordLayout.of(report, large=NEVER)
-
-    def one(setting: Parts, state: Parts, words: Array) -> tuple[Parts, Array]:
-        belief, report = form.learn(setting, state, row.unpack((words, ())))
-        return form.state.pack(belief), layout.pack(report)[0]
-
-    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> tuple[Parts, Array]:
-        return first_rows(lambda state, place: one(setting, state, rows[place]), state, rows.shape[0], count)
-
-    return one if length is None else many, layout
+    return learning(name, form, row, learn_reward, length=length)
 
 
 class ArmProgram(NamedTuple):
@@ -198,18 +121,45 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
     if not apart:
         return None
     build = functools.partial(_update_arm, form, row, axes, timed)
-    learn, report = program("reward_arm", (form, row), build, form.arguments(row, None))
+    shapes = (*form.blank, jax.ShapeDtypeStruct((row.size,), np.uint32))
+    learn, report = program("reward_arm", (form, row), build, shapes)
     places, along = zip(*apart, strict=True)
     return ArmProgram(learn, report, places, along, tuple(sorted(timed)))
 
 
 def _update_arm(form: Form, row: WordLayout, axes: Any, timed: frozenset[int]) -> Built:
     """The update of one arm before it is compiled."""
-    learn = functools.partial(form.learn_arm, axes, timed)
-    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), row.blank)[3], large=NEVER)
+    learn = functools.partial(_learn_arm, form, axes, timed)
+    layout = WordLayout.of(jax.eval_shape(learn, *form.blank, row.blank)[3], large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, Arrays, Arrays, Array]:
         words, parts, moved, report = learn(setting, state, row.unpack((words, ())))
         return words, parts, moved, layout.pack(report)[0]
 
-    return one, layout
+    return Built(one, layout)
+
+
+def _learn_arm(
+    form: Form, axes: Any, timed: frozenset[int], setting: Parts, state: Parts, row: tuple[Array, ...]
+) -> Any:
+    """What a reward changes: the words, the arm's parts of the large arrays, the large arrays that time
+    moves, and what the update reports, with whether more than this changed. `axes` are those of the arms,
+    and `timed` which of the large arrays time moves.
+    """
+    agent, belief, key = form.open(setting, state)
+    x, arm, reward, weight, number = row
+    own = fold_in(fold_in(key, _UPDATE), number)
+
+    def learn(agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
+        with jax.default_matmul_precision("highest"):
+            step = learn_one_arm(agent.rewards, belief, row[:2], *row[2:])
+        put = functools.partial(put_arm, arm=row[1])
+        words, whole = form.state.pack(jax.tree.map(put, axes, step.before, step.after))
+        leaves = zip(form.state.places, jax.tree.leaves(axes), jax.tree.leaves(step.after), strict=True)
+        large = enumerate((axis, leaf) for place, axis, leaf in leaves if place < 0)
+        parts = tuple(leaf for at, (axis, leaf) in large if axis != STAYS and at not in timed)
+        moved = tuple(whole[at] for at in sorted(timed))
+        report = (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more)
+        return words, parts, moved, report
+
+    return call_fenced(learn, (agent, belief, x, arm, reward, weight, own))

@@ -19,7 +19,7 @@ import numpy as np
 from credo.bandits.one_arm import put_arm
 from credo.core.kept import program
 from credo.core.types import Array
-from credo.streams.words import Parts
+from credo.programs.words import Parts
 
 __all__ = ["Copies", "Held"]
 

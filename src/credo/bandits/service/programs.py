@@ -13,13 +13,13 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.designs import ArmBeliefs
 from credo.bandits.service.arms import Limits
-from credo.bandits.service.compiled import Form, arm_updater, decider, updater
+from credo.bandits.service.compiled import arm_updater, decider, updater
 from credo.bandits.service.copies import Copies, Held
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
-from credo.streams.programs import NEVER
-from credo.streams.words import WordLayout, WordReader, WordWriter
+from credo.programs.form import Form, setting_of
+from credo.programs.words import NEVER, WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
 
@@ -55,9 +55,9 @@ class Programs:
     """
 
     def __init__(self, agent: Agent, belief: AgentBelief[Any], seed: int) -> None:
-        key = jax.random.key(seed)
-        setting, start = jax.tree.map(jnp.asarray, ((agent, jax.random.key_data(key)), belief))
-        self._form = Form(WordLayout.of(setting), WordLayout.of(start), jax.random.key_impl(key))
+        setting, key_kind = setting_of(agent, jax.random.key(seed))
+        start = jax.tree.map(jnp.asarray, belief)
+        self._form = Form.of(WordLayout.of(setting), WordLayout.of(start), key_kind)
         self._setting = self._form.setting.give(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms

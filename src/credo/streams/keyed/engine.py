@@ -13,14 +13,15 @@ from credo.core.errors import CredoError
 from credo.core.memory import give_back
 from credo.core.types import Array, PyTree
 from credo.learners import Info, Learner
+from credo.programs.form import Form, setting_of
+from credo.programs.words import NEVER, WordLayout, shape_of
 from credo.streams.keyed.naming import KeyName, salt
-from credo.streams.keyed.programs import POOLED, Prior, StackForm, draws, forecaster, learner_of, pooler
+from credo.streams.keyed.programs import POOLED, Lanes, Prior, draws, forecaster, learner_of, pooler
 from credo.streams.keyed.stack import Stack, rounded
 from credo.streams.keyed.table import PAGE
 from credo.streams.keyed.tiling import tile_places
-from credo.streams.programs import NEVER, Answer
+from credo.streams.live import Answer
 from credo.streams.scoring import Outcome
-from credo.streams.words import WordLayout, shape_of
 
 __all__ = ["Engine", "Late"]
 
@@ -56,15 +57,15 @@ class Engine:
 
     def begin(self, first: Any) -> None:
         """Begin with the belief of a new key, from which the layout of all is known."""
-        data = None if self.random is None else jax.random.key_data(self.random)
-        kind = None if self.random is None else jax.random.key_impl(self.random)
-        setting, belief = jax.tree.map(jnp.asarray, ((self.learner, data), first))
+        setting, key_kind = setting_of(self.learner, self.random)
+        belief = jax.tree.map(jnp.asarray, first)
         state = WordLayout.of(belief, NEVER)
         if min(state.places, default=0) < 0:
             raise CredoError("prior must hold nothing but numbers; it holds a key of JAX.", field="prior")
-        own = draws(belief)
-        form = StackForm(WordLayout.of(setting), state, kind, self.tile, self.of_inputs, own)
-        self.first, self.form, self.setting = belief, form, form.setting.give(setting)
+        form = Form.of(WordLayout.of(setting), state, key_kind)
+        self.first = belief
+        self.lanes = Lanes(form, self.tile, self.of_inputs, draws(belief))
+        self.setting = form.setting.give(setting)
         self.prior_words = np.asarray(state.give(belief)[0])
         self.stack = Stack(state.size, self.capacity, self.evict)
         self.begun = True
@@ -147,7 +148,7 @@ class Engine:
             places, tiles = tile_places(slots, self.tile)
             length = rounded(tiles)
             built = learner_of.cache_info().misses
-            program, told = learner_of(self.form, layout, self.stack.capacity, length)
+            program, told = learner_of(self.lanes, layout, self.stack.capacity, length)
             words, at = self._tiles(layout, row, slots, places, length)
             given = (self.setting, self.prior_words, words, at, np.int32(tiles))
             reports = self.stack.pass_over(program, *given)
@@ -177,7 +178,7 @@ class Engine:
         # a forecast changes nothing, so rows of one key may stand side by side
         places, tiles = np.arange(len(names)), -(-len(names) // self.tile)
         length = rounded(tiles)
-        program, told = forecaster(self.form, layout, self.stack.capacity, length, answer)
+        program, told = forecaster(self.lanes, layout, self.stack.capacity, length, answer)
         at = np.where(known, slots, self.stack.capacity)
         rows, at = self._tiles(layout, row, at, places, length)
         reports = program(self.setting, self.prior_words, self.stack.words, rows, at, np.int32(tiles))
@@ -234,7 +235,7 @@ class Engine:
         return steps
 
     def _salts(self, names: list[KeyName]) -> np.ndarray | None:
-        drawing = self.random is not None or self.form.own
+        drawing = self.random is not None or self.lanes.own
         return np.array([salt(name) for name in names], np.uint32) if drawing else None
 
     def _renew(self) -> None:
@@ -243,8 +244,8 @@ class Engine:
         some = self.stack.table.latest(most)
         slots = np.full(POOLED, self.stack.capacity, np.int32)
         slots[: len(some)] = some
-        program, _ = pooler(self.form, self.stack.capacity)
-        first = np.asarray(self.form.state.give(self.first)[0])
+        program = pooler(self.lanes, self.stack.capacity)
+        first = np.asarray(self.lanes.form.state.give(self.first)[0])
         self.prior_words = np.asarray(program(first, self.stack.words, slots, np.int32(len(some))))
 
 

@@ -22,8 +22,7 @@ from credo.streams.keyed.engine import Engine, Late
 from credo.streams.keyed.naming import KeyName, key_names
 from credo.streams.keyed.programs import Prior
 from credo.streams.keyed.rows import KeyedRows
-from credo.streams.live import mean_and_sd
-from credo.streams.programs import Answer
+from credo.streams.live import Answer, mean_and_sd
 from credo.streams.run import leading
 
 __all__ = ["Keyed"]
@@ -209,7 +208,7 @@ class Keyed(Generic[B]):
             words = self._engine.words_of(key)
             if words is None:
                 raise CredoError(f"key must be one that was learned; got {key!r}.", field="key")
-            belief: B = self._engine.form.state.take((jnp.asarray(words), ()))
+            belief: B = self._engine.lanes.form.state.take((jnp.asarray(words), ()))
             return belief
 
     def drop(self, keys: Keys) -> None:

@@ -14,23 +14,24 @@ import numpy as np
 from credo.adapt.changepoints import ChangeReport
 from credo.adapt.moments import collapse
 from credo.beliefs import Ensemble, Particles
-from credo.core.errors import CredoError
 from credo.core.kept import program
 from credo.core.keys import as_key
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.learners import Info
 from credo.learners.acceptance import call_fenced
-from credo.streams.first_rows import each_row, first_rows
-from credo.streams.programs import NEVER, Answer, Built, Opening, blank_words
+from credo.programs.build import Built, require_same
+from credo.programs.form import Form, blank_words
+from credo.programs.loops import each_row, first_rows
+from credo.programs.words import NEVER, Parts, WordLayout
+from credo.streams.live import Answer
 from credo.streams.scoring import scored_step
-from credo.streams.words import Parts, WordLayout
 
 __all__ = [
     "POOLED",
+    "Lanes",
     "Prior",
     "Row",
-    "StackForm",
     "draws",
     "forecaster",
     "growing",
@@ -54,20 +55,23 @@ POOLED = 1024
 
 
 @dataclass(frozen=True)
-class StackForm(Opening):
-    """Everything that the programs depend on beside numbers, the structure of a row and sizes."""
+class Lanes:
+    """What the programs of keys depend on: the form of one key, how many keys are stepped side by side, the
+    first belief of a key by its inputs, and whether beliefs draw by keys of their own.
+    """
 
+    form: Form
     tile: int
     prior: Prior | None
     own: bool
 
     def lane(self, words: Array, prior: Array, x: PyTree, known: Array, salt: Array | None) -> Any:
         """The belief of a key, or that with which it begins."""
-        first = self.state.unpack((prior, ())) if self.prior is None else self.prior(x)
+        first = self.form.state.unpack((prior, ())) if self.prior is None else self.prior(x)
         first = _salted(first, salt) if self.own and salt is not None else first
         return jax.tree.map(
             lambda old, new: jnp.where(known, old, jnp.asarray(new, old.dtype)),
-            self.state.unpack((words, ())),
+            self.form.state.unpack((words, ())),
             first,
         )
 
@@ -77,14 +81,14 @@ class StackForm(Opening):
 
     def blank_lane(self, row: WordLayout) -> tuple[PyTree, ...]:
         """The shapes of what a lane is given."""
-        words = _shape(self.state.size)
-        return blank_words(self.setting), words, words, _shape(row.size)
+        words = _shape(self.form.state.size)
+        return blank_words(self.form.setting), words, words, _shape(row.size)
 
     def blank(self, row: WordLayout, capacity: int, tiles: int) -> tuple[PyTree, ...]:
         """The shapes of the arguments of a pass over tiles."""
-        words = self.state.size
+        words = self.form.state.size
         return (
-            blank_words(self.setting),
+            blank_words(self.form.setting),
             _shape(words),
             _shape(capacity, words),
             _shape(tiles, self.tile, row.size),
@@ -122,53 +126,52 @@ def _shape(*shape: int, kind: Any = np.uint32) -> jax.ShapeDtypeStruct:
 
 
 @functools.lru_cache(maxsize=256)
-def learner_of(form: StackForm, row: WordLayout, capacity: int, tiles: int) -> Built:
+def learner_of(lanes: Lanes, row: WordLayout, capacity: int, tiles: int) -> Built:
     """Forecast, score and learn the rows of the first tiles: the stack, and reports (tiles, tile, words)."""
-    build = functools.partial(_learning, form, row)
-    return program("keyed", (form, row), build, form.blank(row, capacity, tiles), donate=(2,))
+    build = functools.partial(_learning, lanes, row)
+    return Built(*program("keyed", (lanes, row), build, lanes.blank(row, capacity, tiles), donate=(2,)))
 
 
-def _learning(form: StackForm, row: WordLayout) -> Built:
+def _learning(lanes: Lanes, row: WordLayout) -> Built:
     def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
         x, y, weight, dt, salt, known = row.unpack((values, ()))
-        belief = form.lane(words, prior, x, known, salt)
-        draw = form.key_of(key, salt)
+        belief = lanes.lane(words, prior, x, known, salt)
+        draw = lanes.key_of(key, salt)
         new, outcome, info = scored_step(
             *(learner, belief, x, y, None, weight, dt, None), key=draw, method=None, compare=(), decision=None
         )
         return new, (outcome, replace(info, extras=_changes(info)))
 
     def shapes(setting: Parts, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
-        learner, key = form.open_setting(setting)
+        learner, key = lanes.form.open_setting(setting)
         return one(learner, key, prior, words, values)
 
-    new, report = jax.eval_shape(shapes, *form.blank_lane(row))
-    if WordLayout.of(new, NEVER) != form.state:
-        raise CredoError("belief must keep its structure, shapes and dtypes in a step of the learner.")
+    new, report = jax.eval_shape(shapes, *lanes.blank_lane(row))
+    require_same(lanes.form, new)
     told = WordLayout.of(report, NEVER)
 
     def learn(
         setting: Parts, prior: Array, stack: Array, rows: Array, slots: Array, count: Array
     ) -> tuple[Array, Array]:
-        learner, key = form.open_setting(setting)
+        learner, key = lanes.form.open_setting(setting)
 
-        def lanes(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Any:
+        def side_by_side(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Any:
             def lane(words: Array, values: Array) -> tuple[Array, Array]:
                 new, report = one(learner, key, prior, words, values)
-                return form.state.pack(new)[0], told.pack(report)[0]
+                return lanes.form.state.pack(new)[0], told.pack(report)[0]
 
             return jax.vmap(lane)(words, rows)
 
         def tile(stack: Array, number: Array) -> tuple[Array, Array]:
             at = slots[number]
             before = stack.at[at].get(mode="clip")
-            after, report = call_fenced(lanes, (learner, key, prior, before, rows[number]))
+            after, report = call_fenced(side_by_side, (learner, key, prior, before, rows[number]))
             return stack.at[at].set(after, mode="drop"), report
 
         with jax.default_matmul_precision("highest"):
             return first_rows(tile, stack, rows.shape[0], count)
 
-    return learn, told
+    return Built(learn, told)
 
 
 def _changes(info: Info) -> PyTree:
@@ -178,55 +181,57 @@ def _changes(info: Info) -> PyTree:
 
 
 @functools.lru_cache(maxsize=256)
-def forecaster(form: StackForm, row: WordLayout, capacity: int, tiles: int, answer: Answer) -> Built:
+def forecaster(lanes: Lanes, row: WordLayout, capacity: int, tiles: int, answer: Answer) -> Built:
     """What is asked of the forecasts of the rows of the first tiles (tiles, tile, words)."""
-    build = functools.partial(_forecasting, form, row, answer)
-    return program("keyed-forecast", (form, row, answer), build, form.blank(row, capacity, tiles))
+    build = functools.partial(_forecasting, lanes, row, answer)
+    return Built(*program("keyed-forecast", (lanes, row, answer), build, lanes.blank(row, capacity, tiles)))
 
 
-def _forecasting(form: StackForm, row: WordLayout, answer: Answer) -> Built:
+def _forecasting(lanes: Lanes, row: WordLayout, answer: Answer) -> Built:
     def one(learner: Any, key: Array | None, prior: Array, words: Array, values: Array) -> PyTree:
         x, dt, salt, known = row.unpack((values, ()))
-        predicted = learner.predict(form.lane(words, prior, x, known, salt), dt)
-        draw = form.key_of(key, salt)
+        predicted = learner.predict(lanes.lane(words, prior, x, known, salt), dt)
+        draw = lanes.key_of(key, salt)
         if draw is not None:
             draw = jax.random.fold_in(jax.random.fold_in(draw, predicted.t), 1)
         return jax.tree.map(jnp.asarray, answer(learner.forecast(predicted, x, key=draw)))
 
     def shapes(setting: Parts, prior: Array, words: Array, values: Array) -> PyTree:
-        return one(*form.open_setting(setting), prior, words, values)
+        return one(*lanes.form.open_setting(setting), prior, words, values)
 
-    told = WordLayout.of(jax.eval_shape(shapes, *form.blank_lane(row)), NEVER)
+    told = WordLayout.of(jax.eval_shape(shapes, *lanes.blank_lane(row)), NEVER)
 
     def ask(setting: Parts, prior: Array, stack: Array, rows: Array, slots: Array, count: Array) -> Array:
-        learner, key = form.open_setting(setting)
+        learner, key = lanes.form.open_setting(setting)
 
-        def lanes(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Array:
+        def side_by_side(learner: Any, key: Array | None, prior: Array, words: Array, rows: Array) -> Array:
             lane = functools.partial(one, learner, key, prior)
             return jax.vmap(lambda words, values: told.pack(lane(words, values))[0])(words, rows)
 
         def tile(number: Array) -> Array:
             before = stack.at[slots[number]].get(mode="clip")
-            return call_fenced(lanes, (learner, key, prior, before, rows[number]))
+            return call_fenced(side_by_side, (learner, key, prior, before, rows[number]))
 
         with jax.default_matmul_precision("highest"):
             return each_row(tile, rows.shape[0], count)
 
-    return ask, told
+    return Built(ask, told)
 
 
 @functools.lru_cache(maxsize=8)
-def pooler(form: StackForm, capacity: int) -> Built:
+def pooler(lanes: Lanes, capacity: int) -> Callable[..., Array]:
     """The prior for new keys: the mixture of the beliefs of some keys, by its first two moments."""
-    shapes = (_shape(form.state.size), _shape(capacity, form.state.size), _shape(POOLED, kind=np.int32))
-    build = functools.partial(_pooling, form)
-    return program("keyed-pool", (form,), build, (*shapes, _shape(kind=np.int32)))
+    words = lanes.form.state.size
+    shapes = (_shape(words), _shape(capacity, words), _shape(POOLED, kind=np.int32), _shape(kind=np.int32))
+    compiled, _ = program("keyed-pool", (lanes,), lambda: (_pooling(lanes.form), None), shapes)
+    return compiled
 
 
-def _pooling(form: StackForm) -> Built:
+def _pooling(form: Form) -> Callable[..., Array]:
     def pool(prior: Array, stack: Array, slots: Array, count: Array) -> Array:
         first = form.state.unpack((prior, ()))
-        beliefs = jax.vmap(lambda words: form.state.unpack((words, ())))(stack.at[slots].get(mode="clip"))
+        some = stack.at[slots].get(mode="clip")
+        beliefs = jax.vmap(lambda words: form.state.unpack((words, ())))(some)
         rows = jnp.arange(slots.shape[0], dtype=jnp.int32)
         log_weights = jnp.where(rows < count, 0.0, -jnp.inf).astype(jax.dtypes.canonicalize_dtype(float))
         kept = {name: getattr(first, name) for name in ("t", "anchor") if hasattr(first, name)}
@@ -234,7 +239,7 @@ def _pooling(form: StackForm) -> Built:
         like = jax.tree.map(lambda leaf, old: jnp.asarray(leaf, old.dtype), merged, first)
         return form.state.pack(like)[0]
 
-    return pool, None  # type: ignore[return-value]
+    return pool
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,12 +24,14 @@ from credo.core.platforms import in_branch
 from credo.core.types import Array, ArrayLike, PyTree
 
 __all__ = [
+    "NEVER",
     "Parts",
     "WordLayout",
     "WordReader",
     "WordWriter",
     "aligned",
     "kind_of",
+    "lend_rows",
     "lent",
     "shape_of",
     "unpacked",
@@ -39,6 +42,9 @@ _ALIGNED = 64
 
 LARGE = 4096
 """The number of words from which an array stays as it is, because to copy it would cost more."""
+
+NEVER = 2**62
+"""More words than any array has: nothing stays as it is."""
 
 Parts: TypeAlias = tuple[Array, tuple[Array, ...]]
 """A tree as words, beside the arrays that are not among them."""
@@ -342,3 +348,41 @@ def shape_of(leaf: ArrayLike) -> jax.ShapeDtypeStruct:
     if array.dtype.kind not in "biuf":
         raise CredoError(f"x and y must hold numbers; got dtype {array.dtype}.")
     return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+LENDABLE = 2**18
+"""The most words that are lent."""
+
+SHAPES = 16
+"""Of how many shapes a thread keeps words to be lent."""
+
+
+class _Lendings(threading.local):
+    """The words that a thread lends, by their shape, and the array of JAX in the same memory.
+
+    To find memory that begins where XLA wants it, and to copy what is written there, takes longer than to
+    write a row: a chunk is as long as 256 rows, of which mostly one is there.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], tuple[np.ndarray, Array | None]] = {}
+
+
+_lendings = _Lendings()
+
+
+def lend_rows(layout: WordLayout, tree: PyTree, length: int) -> Array | np.ndarray:
+    """`WordLayout.give_rows` for a program that has ended before this thread calls again: the memory is the
+    same one then. There is anything behind the rows.
+    """
+    if length * layout.size > LENDABLE:
+        return layout.give_rows(tree, length)
+    shape, known = (length, layout.size), _lendings.known
+    if shape not in known:
+        if len(known) == SHAPES:
+            known.clear()
+        blank = aligned(length * layout.size).reshape(shape)
+        known[shape] = blank, lent(blank)
+    words, array = known[shape]
+    layout.fill_rows(words, tree)
+    return words.copy() if array is None else array

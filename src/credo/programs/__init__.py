@@ -1,0 +1,1 @@
+"""Compiled programs of learners and agents: a tree as words, one form, one builder, one loop over rows."""
