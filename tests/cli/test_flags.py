@@ -51,3 +51,23 @@ def test_the_help_of_each_command_has_examples_of_it(credo: Command, command: st
     lines = examples.of(command).strip().splitlines()[2:]
     assert lines and all(len(line) <= 78 for line in lines) and f"credo {command}" in lines[0]
     assert lines[0] in credo(*command.split(), "--help").out
+
+
+LEAST = {
+    "--limit": 0,
+    "--seed": 0,
+    "--chunk": 1,
+    "--test-rows": -1,
+    "--horizon": 1,
+    "--every": 1,
+    "--paths": 2,
+}
+
+
+@pytest.mark.parametrize("option", LEAST)
+def test_a_number_below_the_least_is_refused_and_the_least_is_not(credo: Command, option: str) -> None:
+    sentence = f"{option} must be a whole number"
+    below = credo("learn", "no-such-file.csv", f"{option}={LEAST[option] - 1}")
+    assert below.status == 2 and sentence in below.err
+    least = credo("learn", "no-such-file.csv", f"{option}={LEAST[option]}")
+    assert least.status == 2 and sentence not in least.err

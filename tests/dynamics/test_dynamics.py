@@ -251,6 +251,19 @@ def test_a_bound_keeps_variances_within_the_prior_and_correlations_as_they_are(i
             np.testing.assert_allclose(two.dense(), got.dense(), atol=1e-10)
 
 
+def test_a_bound_around_dynamics_that_are_not_affine_shrinks_what_these_give() -> None:
+    inner = credo.Inflation(0.2, "simple")
+    cov, anchor = start(credo.Full("dense"))
+    assert inner.affine(jnp.asarray(MEAN), None) is None
+    mean, moved = inner.move(jnp.asarray(MEAN), cov, None, jnp.asarray(0), None)
+    assert moved is not None
+    got_mean, got = credo.PriorBound(inner).move(jnp.asarray(MEAN), cov, anchor, jnp.asarray(0), None)
+    assert got is not None
+    shrink = np.sqrt(np.minimum(1.0, PRIOR / np.asarray(moved.diag())))
+    np.testing.assert_array_equal(got_mean, mean)
+    np.testing.assert_allclose(got.dense(), shrink[:, None] * np.asarray(moved.dense()) * shrink, atol=1e-10)
+
+
 def test_a_bounded_step_is_made_at_once_and_leaves_a_dense_covariance_symmetric_to_the_last_bit() -> None:
     root = np.random.default_rng(3).normal(size=(P, P))
     matrix = jnp.asarray(root @ root.T, jnp.float32)

@@ -85,6 +85,10 @@ def test_settings_of_training_that_do_not_fit_are_refused() -> None:
         train(TASKS, Operator(dim=3))
     with pytest.raises(CredoError, match="observation must have a column"):
         LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(3), 1.0)
+    assert LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(2), 1.0, length=1, particles=4).dim == 2
+    for least in ({"length": 0}, {"particles": 3}, {"targets": 0}):
+        with pytest.raises(CredoError, match=f"{next(iter(least))} must be a whole number at least"):
+            LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(2), 1.0, **least)
 
 
 @pytest.mark.slow

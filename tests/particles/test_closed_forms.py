@@ -11,9 +11,12 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
+from credo.core.records import record
+from credo.core.types import Array
 from credo.particles import FlowProposal, KernelProposal, Metropolis, NonparametricVariational
 from credo.particles.conditioning import Evidence, condition
 from credo.particles.linear_outputs import LinearOutputs, Moments, linear_outputs
+from credo.particles.transport import Target
 
 RNG = np.random.default_rng(0)
 T, RUNS, N = 4, 24, 200
@@ -266,3 +269,20 @@ def test_a_step_of_linearisation_is_shortened_to_where_the_density_is_highest() 
             height = -0.5 * (y - np.log(0.5 + shares * whole)) ** 2 / 0.01 - 0.5 * (shares * whole) ** 2
         assert np.nanargmax(height) == best
         np.testing.assert_allclose(law.mean, shares[best] * whole, rtol=1e-10)
+
+
+@record
+class Still(credo.particles.FokkerPlanckLearner):
+    """A flow that moves nothing."""
+
+    def carry(self, v: Array, log_weights: Array, target: Target) -> Array:
+        """The particles as they are."""
+        return v
+
+
+def test_particles_that_a_flow_does_not_move_come_back_from_its_coordinates() -> None:
+    learner = Still(credo.Model(lambda z, x: z, credo.Normal(1.0)), particles=8)
+    belief = learner.init(jnp.zeros(2))
+    after, info = learner.update(belief, None, jnp.asarray([2.0, -1.0]))
+    assert info.ok
+    np.testing.assert_allclose(after.values, belief.values, atol=1e-10)

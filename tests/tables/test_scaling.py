@@ -279,3 +279,29 @@ def test_an_entry_is_far_by_its_distance_from_the_mean(sign: float) -> None:
     after, *_ = Moments.empty(1).scan(x)
     np.testing.assert_allclose(after.mean(), rest.mean(), rtol=1e-10)
     np.testing.assert_allclose(after.sd(), rest.std(ddof=1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("trial", range(12))
+def test_a_row_is_taken_in_with_the_bits_of_its_entries_one_by_one(trial: int) -> None:
+    rng = np.random.default_rng(trial)
+    width, count = int(rng.integers(1, 5)), int(rng.integers(20, 260))
+    x = rng.normal(size=(count, width)) * 10.0 ** rng.integers(-3, 4, size=width) + 100 * (trial % 3)
+    absurd = rng.random(x.shape) < 0.03
+    x[absurd] *= 10.0 ** rng.integers(2, 160, size=np.count_nonzero(absurd))
+    x[rng.random(x.shape) < 0.1] = np.nan
+    if trial % 3 == 0:
+        x = np.round(x)  # entries that repeat
+    if trial % 4 == 0:
+        x[count // 3 : count // 3 + 14] = x[count // 3]  # a streak of close ones
+    quick = slow = Moments.empty(width)
+    taken = 0
+    for row in x:
+        taken += quick._one(row) is not None
+        quick, *before = quick.scan(row[None])
+        slow, *expected = slow._scan_part(row[None], None)
+        for mine, theirs in zip(before, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert quick.arrays().keys() == slow.arrays().keys()
+        for name, array in slow.arrays().items():
+            np.testing.assert_array_equal(quick.arrays()[name], array)
+    assert 0 < taken < count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 
 from credo.core.forks import require_threads
 from credo.core.types import Array, PyTree
-from credo.programs.build import More, Question, Step, asking, learning
+from credo.programs.build import Built, Question, Step, asking, learning
 from credo.programs.form import Form, plain, setting_of
 from credo.programs.words import NEVER, Parts, WordLayout, lend_rows
 
@@ -29,11 +30,14 @@ class PackedBelief:
     the arithmetic of several rows.
     """
 
-    def __init__(self, learner: Any, form: Form, setting: Parts, state: Parts) -> None:
+    def __init__(
+        self, learner: Any, form: Form, setting: Parts, state: Parts, calls: dict[object, _Call]
+    ) -> None:
         self.learner = learner
         self.form = form
         self.setting = setting
         self.state = state
+        self._calls = calls  # those of the beliefs before and after this one, too
 
     @staticmethod
     def of(learner: Any, belief: Any, key: Array | None = None) -> PackedBelief:
@@ -41,11 +45,11 @@ class PackedBelief:
         given, key_kind = setting_of(learner, key)
         learners, setting = _words(given)
         beliefs, state = _words(plain(belief))
-        return PackedBelief(learner, Form.of(learners, beliefs, key_kind), setting, state)
+        return PackedBelief(learner, Form.of(learners, beliefs, key_kind), setting, state, {})
 
     def after(self, state: Parts) -> PackedBelief:
         """What the learner believes after some rows."""
-        return PackedBelief(self.learner, self.form, self.setting, state)
+        return PackedBelief(self.learner, self.form, self.setting, state, self._calls)
 
     @functools.cached_property
     def tree(self) -> Any:
@@ -63,14 +67,13 @@ class PackedBelief:
             length: for how many rows the program is. A row costs a row.
             more: what the step is given beside the row, the same for all.
         """
-        require_threads()
-        layout = _row_layout(rows)
-        built = learning(name, self.form, layout, step, length=length, more=_shapes(more))
-        # the memory of the words is lent: the program has ended once its reports are here
-        words = lend_rows(layout, rows, length)
-        count = _count_of(rows)
-        state, told = built.compiled(self.setting, self.state, words, _number(count), *more)
-        return self.after(state), built.report.take_rows(np.asarray(told)[:count])
+        call = self._call_for((name, step, length), rows, more)
+        if call is None:
+            build = functools.partial(learning, name, self.form, step=step, length=length)
+            call = self._new_call((name, step, length), rows, more, build)
+        count, words = call.lend(rows, length)
+        state, told = call.compiled(self.setting, self.state, words, _number(count), *more)
+        return self.after(state), call.report.take_rows(np.asarray(told)[:count])
 
     def ask(
         self,
@@ -92,16 +95,64 @@ class PackedBelief:
         Returns:
             The answers, with a leading axis n.
         """
+        purpose = (name, question, length, tile, before)
+        call = self._call_for(purpose, rows, more)
+        if call is None:
+            options = {"question": question, "length": length, "tile": tile, "before": before}
+            build = functools.partial(asking, name, self.form, **options)
+            call = self._new_call(purpose, rows, more, build)
+        count, words = call.lend(rows, length)
+        told = call.compiled(self.setting, self.state, words, _number(count), *more)
+        return call.report.take_rows(np.asarray(told)[:count])
+
+    def _call_for(self, purpose: tuple[object, ...], rows: PyTree, more: tuple[Any, ...]) -> _Call | None:
+        """The call that was made before for this purpose and such rows."""
+        return self._calls.get((*purpose, *_kinds(rows, more)))
+
+    def _new_call(
+        self,
+        purpose: tuple[object, ...],
+        rows: PyTree,
+        more: tuple[Any, ...],
+        build: Callable[..., Built],
+    ) -> _Call:
+        """A call for this purpose and such rows, which is known from now on."""
+        layout = _layout_of(rows)
+        shapes = tuple([None if one is None else jax.ShapeDtypeStruct(one.shape, one.dtype) for one in more])
+        built = build(row=layout, more=shapes)
+        call = self._calls[(*purpose, *_kinds(rows, more))] = _Call(layout, built.compiled, built.report)
+        return call
+
+
+class _Call(NamedTuple):
+    """A program of many rows: the layout of a row, the program, and the layout of what it says of a row."""
+
+    row: WordLayout
+    compiled: Callable[..., Any]
+    report: WordLayout
+
+    def lend(self, rows: PyTree, length: int) -> tuple[int, Array | np.ndarray]:
+        """The number of rows, and their words, whose memory is lent until the program has ended: it has once
+        what it says is in NumPy.
+        """
         require_threads()
-        layout = _row_layout(rows)
-        shapes = _shapes(more)
-        built = asking(
-            name, self.form, layout, question, length=length, tile=tile, before=before, more=shapes
-        )
-        words = lend_rows(layout, rows, length)  # as above
-        count = _count_of(rows)
-        told = built.compiled(self.setting, self.state, words, _number(count), *more)
-        return built.report.take_rows(np.asarray(told)[:count])
+        return len(jax.tree_util.tree_leaves(rows)[0]), lend_rows(self.row, rows, length)
+
+
+def _kinds(rows: PyTree, more: tuple[Any, ...]) -> tuple[object, ...]:
+    """What a program depends on in rows and in what they are given, beside the number of rows."""
+    leaves, structure = jax.tree_util.tree_flatten(rows)
+    others = [None if one is None else (one.shape, one.dtype) for one in more]
+    return structure, *[(leaf.shape[1:], leaf.dtype) for leaf in leaves], *others
+
+
+def _layout_of(rows: PyTree) -> WordLayout:
+    """The layout of one of some rows."""
+
+    def one(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(leaf.shape[1:], jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+    return WordLayout.of(jax.tree.map(one, rows), large=NEVER)
 
 
 def _words(tree: PyTree) -> tuple[WordLayout, Parts]:
@@ -111,29 +162,8 @@ def _words(tree: PyTree) -> tuple[WordLayout, Parts]:
     return layout, (words, tuple(map(jnp.asarray, large)))
 
 
-def _count_of(rows: PyTree) -> int:
-    return len(jax.tree.leaves(rows)[0])
-
-
 @functools.lru_cache(maxsize=1024)
 def _number(count: int) -> Array:
     """A number of rows as a program takes it."""
     one: Array = jax.device_put(np.int32(count))
     return one
-
-
-def _row_layout(rows: PyTree) -> WordLayout:
-    """The layout of one of some rows."""
-    leaves, structure = jax.tree_util.tree_flatten(rows)
-    return _layout_of(structure, *((leaf.shape[1:], leaf.dtype) for leaf in leaves))
-
-
-@functools.lru_cache(maxsize=256)
-def _layout_of(structure: Any, *kinds: tuple[tuple[int, ...], np.dtype]) -> WordLayout:
-    """The layout of a row of such a structure, with leaves of such kinds."""
-    leaves = [jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype)) for shape, dtype in kinds]
-    return WordLayout.of(structure.unflatten(leaves), large=NEVER)
-
-
-def _shapes(more: tuple[Array | np.ndarray | None, ...]) -> More:
-    return tuple(None if one is None else jax.ShapeDtypeStruct(one.shape, one.dtype) for one in more)

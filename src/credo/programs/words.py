@@ -143,7 +143,8 @@ class WordLayout:
                 numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
                 leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
             else:
-                leaves.append(_from_numbers(columns[own.start], dtype))
+                column = columns[own.start]
+                leaves.append(column.view(dtype) if dtype.itemsize >= 4 else _from_numbers(column, dtype))
         return self.treedef.unflatten(leaves)
 
     @functools.cached_property

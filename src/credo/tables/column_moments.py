@@ -12,7 +12,7 @@ import numpy as np
 from credo.core.errors import FormatError
 from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG
 
-__all__ = ["ColumnMoments", "entry_by_entry", "far_from", "known_spread"]
+__all__ = ["LARGEST", "ColumnMoments", "entry_by_entry", "far_from", "known_spread"]
 
 TINY = 1e-12
 """A spread below this share of the mean's size is rounding error and counts as none."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.core.outlying import EARLY, FAR, inliers
-from credo.tables.column_moments import ColumnMoments, entry_by_entry
+from credo.core.outlying import CLOSE, EARLY, FAR, YOUNG, inliers
+from credo.tables.column_moments import LARGEST, ColumnMoments, entry_by_entry, known_spread
 
 __all__ = ["Moments"]
 
@@ -87,7 +87,8 @@ class Moments:
     @functools.cached_property
     def _now(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, of which many rows are told the same."""
-        return _fixed(_mean(self.total, self.centre, self.s1), _sd(self.count, self.total, self.s1, self.s2))
+        total = self.count if self.weight is None else self.weight
+        return _fixed(*_mean_and_sd(self.count, total, self.centre, self.s1, self.s2))
 
     @property
     def total(self) -> np.ndarray:
@@ -129,7 +130,7 @@ class Moments:
         """Which columns began again since these moments before (D,): their entries are of other units."""
         if self.streaks is None or self.streaks is before.streaks:
             return np.zeros(len(self.count), bool)
-        return np.asarray(self.restarts > before.restarts)
+        return np.asarray(self.streaks[:, 3] > before._streaks[:, 3])
 
     def column(self, place: int) -> ColumnMoments:
         """The moments of one column, to be continued entry by entry."""
@@ -155,7 +156,8 @@ class Moments:
             The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
         """
         if len(x) == 1 and weights is None and (after := self._one(x[0])) is not None:
-            return after, self.mean()[None], self.sd()[None], self.count[None]
+            mean, sd = self._now
+            return after, mean[None], sd[None], self.count[None]
         means, sds = np.empty(x.shape), np.empty(x.shape)
         counts = np.empty(x.shape, np.int64)
         now, start = self, 0
@@ -168,11 +170,13 @@ class Moments:
         return now, means, sds, counts
 
     def _one(self, x: np.ndarray) -> Moments | None:
-        """The moments after a row (D,) that lacks no entry and has none that is unlike the others; None for
-        another row. The same as `_scan_part`, at a third of its cost.
+        """The moments after a row (D,) that has no entry unlike the others; None for another row. The same as
+        `_scan_part`, at a third of its cost.
         """
-        if not self._steady:
+        if self.weight is not None:
             return None
+        if not self._steady:
+            return self._one_of_few(x)
         mean, sd = self._now
         near = np.abs(x - mean) <= FAR * sd  # NaN is not
         if np.count_nonzero(near & np.isfinite(sd)) < len(x):
@@ -188,10 +192,35 @@ class Moments:
         after.__dict__.update(_steady=True, _now=_fixed(self.centre + shift, spread))
         return after
 
+    def _one_of_few(self, x: np.ndarray) -> Moments | None:
+        """`_one` where some columns are young: all columns at once, as `ColumnMoments` takes one entry."""
+        mean, sd = self._now
+        streaks = self._streaks
+        length, latest = streaks[:, 0], streaks[:, 1]
+        seen = np.abs(x) <= LARGEST  # NaN is not
+        entries = np.where(seen, x, 0.0)
+        limit = FAR * (1.0 + (YOUNG / np.maximum(self.count, 1)) ** 2)
+        far = known_spread(mean, sd) & (np.abs(entries - mean) > limit * sd)
+        early = (self.count <= EARLY) & (streaks[:, 3] == 0)
+        close = early & (length < 0) & (np.abs(entries - latest) <= CLOSE * sd)
+        if np.count_nonzero(seen & (far | close)):
+            return None
+        centre = np.where(seen & (self.count == 0), entries, self.centre)
+        away = np.where(seen, entries - centre, 0.0)
+        kept = self.streaks
+        if early.any() or length.any():
+            kept = streaks.copy()
+            kept[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), length)
+            kept[:, 1] = np.where(seen, np.where(early, entries, 0.0), latest)
+            kept[:, 2] = np.where(seen, 0.0, streaks[:, 2])
+        s1, s2 = self.s1 + away, self.s2 + away * away
+        after = Moments(self.rows + 1, self.count + seen, centre, s1, s2, None, kept)
+        return after._centred() if int(after.rows) % BLOCK == 0 else after
+
     @functools.cached_property
     def _steady(self) -> bool:
-        """Whether no column is taken entry by entry whatever comes, and no entry has had a weight."""
-        return self.weight is None and not self._young(self.count).any()
+        """Whether no column is taken entry by entry whatever comes."""
+        return not self._young(self.count).any()
 
     def _young(self, counts: np.ndarray) -> np.ndarray:
         """Which columns are taken entry by entry whatever comes, after so many entries (D,)."""
@@ -215,7 +244,7 @@ class Moments:
             total = _sums(self.total.astype(np.float64), here if weights is None else here * weights)
         with np.errstate(over="ignore", invalid="ignore"):  # columns with far entries are done again
             s1, s2 = _sums(self.s1, heavy), _sums(self.s2, heavy * away)
-            means, sds = _mean(total[:-1], centre, s1[:-1]), _sd(count[:-1], total[:-1], s1[:-1], s2[:-1])
+            means, sds = _mean_and_sd(count[:-1], total[:-1], centre, s1[:-1], s2[:-1])
             odd = self._odd(x, means, sds, count[:-1])
         last = (count[-1], np.array(centre), s1[-1], s2[-1], total[-1])
         streaks = self.streaks
@@ -315,11 +344,13 @@ def _some(total: np.ndarray) -> np.ndarray:
     return np.where(total > 0, total, 1)
 
 
-def _mean(total: np.ndarray, centre: np.ndarray, s1: np.ndarray) -> np.ndarray:
-    return np.where(total > 0, centre + s1 / _some(total), 0.0)
-
-
-def _sd(count: np.ndarray, total: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
-    m2 = np.maximum(s2 - s1 * (s1 / _some(total)), 0.0)
-    one = np.minimum(1, total / np.maximum(count, 1)) if total is not count else 1
-    return np.where(count > 1, np.sqrt(m2 / np.where(count > 1, total - one, 1)), 0.0)
+def _mean_and_sd(
+    count: np.ndarray, total: np.ndarray, centre: np.ndarray, s1: np.ndarray, s2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and sample standard deviations, 0 where there is nothing to say."""
+    shift = s1 / _some(total)
+    mean = np.where(total > 0, centre + shift, 0.0)
+    m2 = np.maximum(s2 - s1 * shift, 0.0)
+    one = 1 if total is count else np.minimum(1, total / np.maximum(count, 1))
+    sd = np.where(count > 1, np.sqrt(m2 / np.where(count > 1, total - one, 1)), 0.0)
+    return mean, sd
