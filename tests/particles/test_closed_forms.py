@@ -16,7 +16,7 @@ from credo.core.types import Array
 from credo.particles import FlowProposal, KernelProposal, Metropolis, NonparametricVariational
 from credo.particles.conditioning import Evidence, condition
 from credo.particles.linear_outputs import LinearOutputs, Moments, linear_outputs
-from credo.particles.transport import Target
+from credo.particles.moves import Target
 
 RNG = np.random.default_rng(0)
 T, RUNS, N = 4, 24, 200

@@ -19,7 +19,7 @@ from credo.bandits.optimize import Optimizer, Space, minimize
 from credo.bandits.play import play
 from credo.bandits.play_report import PlayReport
 from credo.bandits.policies import UCB, Thompson
-from credo.bandits.service import ArmDecision, Bandit, Features, NamedArms
+from credo.bandits.service import ArmDecision, Bandit, Features
 
 __all__ = [
     "UCB",
@@ -31,7 +31,6 @@ __all__ = [
     "DefaultAgent",
     "Features",
     "Log",
-    "NamedArms",
     "Optimizer",
     "PlayReport",
     "Space",

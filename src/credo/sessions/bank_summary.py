@@ -19,7 +19,7 @@ from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.effects import Effects, linear_effects, linear_places
 
 if TYPE_CHECKING:
-    from credo.sessions.session_state import SessionState
+    from credo.sessions.session import Session
 
 __all__ = ["BankSummary", "Effect", "MemberSummary", "latest_weights", "narrowed", "summarize_bank"]
 
@@ -84,7 +84,7 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
     return tally.grid[-blocks:].sum(axis=0) / max(rows, 1), rows
 
 
-def summarize_bank(session: SessionState) -> BankSummary | None:
+def summarize_bank(session: Session) -> BankSummary | None:
     """What the bank of a session has learned about its members; None if it is no bank, or has no row."""
     tally, members = session.changes, session.members
     belief, learner = within(session.belief, Bank), within(session.learner, Experts)
@@ -136,7 +136,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     }
 
 
-def _level(session: SessionState) -> str:
+def _level(session: Session) -> str:
     """How the level of a target that is a number has changed; empty if it has not."""
     if not session.regression or not len(session.tally.recent):
         return ""
@@ -195,7 +195,7 @@ def _numbers(values: object) -> list[float]:
     return [float(f"{value:.6g}") for value in np.asarray(values, float).tolist()]
 
 
-def _unit(session: SessionState) -> str:
+def _unit(session: Session) -> str:
     """What an effect is a change of."""
     target, classes = session.encoding.target, session.encoding.classes
     if session.regression:
@@ -205,7 +205,7 @@ def _unit(session: SessionState) -> str:
     return "the logit of a class above the mean of all classes"
 
 
-def _named(session: SessionState, effects: Effects) -> list[Effect]:
+def _named(session: Session, effects: Effects) -> list[Effect]:
     """The largest effects by the names of features and classes, in the target's own units."""
     scale = 1.0
     if session.settings.target.standardised:

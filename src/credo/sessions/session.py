@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
+import os
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo.core.errors import CredoError
 from credo.core.forks import require_threads
-from credo.core.turns import in_turn
+from credo.core.names import ForecastName
+from credo.core.turns import Turns, in_turn
 from credo.learners import Info
 from credo.live import passes
 from credo.live.change_steps import Steps, collect, join
-from credo.live.clock import steps_between
-from credo.live.encoding import Block, Encoding, TableEncoding
+from credo.live.clock import require_times, steps_between
+from credo.live.encoding import Block, Encoding, TableEncoding, members_at
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.passes import EncodedRows
-from credo.live.runner import Part
+from credo.live.runner import Part, Runner
 from credo.live.targets import SCALER, WARMUP, own_log_prob, standardise
 from credo.metrics import Scores, row_losses
 from credo.programs.packed import PackedBelief
+from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
-from credo.recipes.resolution import resolve
-from credo.recipes.settings import Options, OptionWords, TaskName
-from credo.sessions.counting import Scored, add_scored
+from credo.recipes.resolution import input_clip, resolve
+from credo.recipes.settings import Options, OptionWords, Settings, TaskName
+from credo.sessions import storage
+from credo.sessions.change_tally import ChangeTally
+from credo.sessions.counting import Counting, Scored, add_scored
+from credo.sessions.fitting import NAMES
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
-from credo.sessions.session_state import SessionState
+from credo.sessions.frozen import FrozenSession
+from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
-from credo.sessions.viewing import changing
+from credo.sessions.viewing import View, changing
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, infer_schema
@@ -38,7 +50,7 @@ from credo.tables import ScaledTarget, infer_schema
 __all__ = ["Session"]
 
 
-class Session(SessionState):
+class Session(Runner):
     """Everything that learning from a stream carries from one row to the next.
 
     Each row is forecast before it is learned from, and its forecast is scored beside a baseline (the running
@@ -71,6 +83,31 @@ class Session(SessionState):
         >>> abs(float(forecasts.mean[0]) - 6.0) < 1.0, session.rows_used
         (True, 60)
     """
+
+    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
+        shape, classes, first = encoding.shape, len(encoding.classes), encoding.first
+        super().__init__(settings, shape, classes, first, encoding.origin, chunk=chunk)
+        self.settings: Settings = settings
+        self._turns, self.encoding = Turns(), encoding
+        if isinstance(encoding, TableEncoding):
+            encoding.limit(input_clip(settings))
+            if encoding.first:
+                encoding.admit = lambda classes: fits(
+                    settings, encoding.shape, classes, encoding.first, encoding.origin
+                )
+            self._late = len(encoding.schema.late)
+            encoding.admit_width = self._admits
+        self.members = members_at(settings, encoding)
+        changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
+        self._counting = Counting(Tally(settings.task, len(encoding.classes)), changes)
+        self.rows_read: int = 0
+        self.rows_used: int = 0
+        self.clock: float | None = None
+        self.missing: Counter[str] = Counter()
+        self.unseen: Counter[str] = Counter()
+        self.progress = Progress()
+        self.places: list[Progress] = []
+        self._latest: View | None = None
 
     @staticmethod
     def create(
@@ -123,6 +160,112 @@ class Session(SessionState):
             first_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
         )
         return Session.create(TableEncoding(schema), Options(**options), ordered=ordered, chunk=chunk)
+
+    @property
+    def tally(self) -> Tally:
+        """The scores so far."""
+        return self._settled().tally
+
+    @tally.setter
+    def tally(self, tally: Tally) -> None:
+        self._counting = Counting(tally, self._settled().changes)
+
+    @property
+    def changes(self) -> ChangeTally | None:
+        """The changes reported so far, where the drift is a wrapper."""
+        return self._settled().changes
+
+    @in_turn
+    def _settled(self) -> Counting:
+        return self._counting.settle()
+
+    @property
+    def timed(self) -> bool | None:
+        """Whether rows have times; None before the first row."""
+        return True if self.clock is not None else (False if self.rows_used else None)
+
+    @property
+    def _reports(self) -> bool:
+        """Whether the learner reports changes."""
+        return self._counting.changes is not None
+
+    def _times(self, rows: Rows, times: ArrayLike | None) -> np.ndarray | None:
+        """The times of rows that can be learned; others are refused, before anything is."""
+        given = rows.times if isinstance(rows, Block) else times
+        if given is None and self.timed:
+            raise CredoError(
+                "times must be given for all rows or for none; the earlier rows had them.", field="times"
+            )
+        return require_times(given, self.clock, self.timed)
+
+    def _admits(self, width: int) -> bool:
+        """Whether there may be so many features."""
+        classes = len(self.encoding.classes)
+        return inputs_fit(self.settings, (width,), classes, self.encoding.first, self.encoding.origin)
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the learner is a single one that keeps a posterior."""
+        return self.settings.uncertain
+
+    @functools.cached_property
+    def regression(self) -> bool:
+        """Whether numbers are predicted."""
+        return not self.settings.target.classed
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return passes.parameter_count(self.belief)
+
+    @property
+    def largest(self) -> int:
+        """The number of parameters of the largest member of a bank, or of the learner."""
+        return passes.largest_member(self.belief)
+
+    @functools.cached_property
+    def compare(self) -> tuple[ForecastName, ...]:
+        """Further methods of forecasting that are scored beside the learner's own.
+
+        The linearised forecast of a bank is that of its members as they compute it, before it is scaled.
+        """
+        if self.members:
+            return ("linearized",)
+        return ("plugin",) if self.uncertain else ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_latest": None}
+
+    def _keep_up(self) -> None:
+        """Make room for the columns that the encoding has taken in."""
+        if isinstance(self.encoding, TableEncoding):
+            self._follow(self.encoding.schema)
+
+    def _make_room(self, classes: int) -> None:
+        if self.classes and classes > self.classes:
+            self.tally.widen(classes)
+        super()._make_room(classes)
+
+    def _look(self) -> View:
+        """The state as it is now, in turn."""
+        self._keep_up()
+        self._make_room(len(self.encoding.classes))
+        classes = () if self.regression else self.encoding.classes
+        moments = None if self.own_units else self.scaler
+        encoding = copy.copy(self.encoding)
+        self._latest = View(self.packed, encoding, classes, moments, self.clock, self.timed)
+        return self._latest
+
+    def _view(self) -> View:
+        """The state now or, while another thread changes it, before that change."""
+        latest = self._latest
+        if not self._turns.lock.acquire(blocking=latest is None):
+            assert latest is not None
+            return self._latest or latest
+        try:
+            return self._look()
+        finally:
+            self._turns.lock.release()
 
     def _other_units(self) -> None:
         if isinstance(self.encoding, TableEncoding):
@@ -343,3 +486,57 @@ class Session(SessionState):
             scaling = SCALER.encode(self.scaler, y, learn=False)[1]
             scores = judged(x, y, standardise(y, scaling) if kind.standardised else y.astype(np.float32))
             add_scored(tally, Scored(scores, scaling, np.full(len(y), self.scaler.count[0])))
+
+    @in_turn
+    def metrics(self) -> dict[str, float]:
+        """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
+        return self.tally.metrics(self.uncertain)
+
+    @in_turn
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the session to a file, completely or not at all.
+
+        Arguments:
+            path: the file; by custom it ends in `.credo`.
+
+        Returns:
+            The path.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        return self.freeze().save(path)
+
+    @in_turn
+    def freeze(self) -> FrozenSession:
+        """The session as it is now, which another thread may write while this one learns on.
+
+        Example:
+            >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
+            >>> session = Session.from_rows(rows, "y", model="linear")
+            >>> frozen, _ = session.freeze(), session.learn(rows)
+            >>> frozen.rows_used, session.rows_used
+            (0, 60)
+        """
+        return FrozenSession({name: getattr(self, name) for name in NAMES if name != "belief"}, self.packed)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Self:
+        """Read a session back. It continues bit by bit as if it had never stopped.
+
+        Arguments:
+            path: a file that `save` or `credo learn` wrote.
+            chunk: rows in a compiled call.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, of another version, or does not hold a session.
+        """
+        state = storage.read(path)
+        session = cls(state.settings, state.encoding, chunk)
+        for name in NAMES:
+            if name not in ("tally", "changes"):
+                setattr(session, name, getattr(state, name))
+        session._counting = Counting(state.tally, state.changes)
+        session.classes = 0 if session.regression else len(session.tally.counts)
+        return session

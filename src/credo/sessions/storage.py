@@ -55,7 +55,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
 
 
 def read(path: str | os.PathLike[str]) -> State:
-    """Read a session back; refusals are those of `SessionState.load`."""
+    """Read a session back; refusals are those of `Session.load`."""
     with refusing(path, "session"):
         saved = checkpoint.read(path)
         state = _restored(saved, path)

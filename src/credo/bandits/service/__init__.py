@@ -3,10 +3,8 @@
 from credo.bandits.service.bandit import Bandit
 from credo.bandits.service.decision import ArmDecision, Counts, Explanation, Observed, RewardStatus
 from credo.bandits.service.features import ContextFeature, Features
-from credo.bandits.service.named_arms import NamedArms
-from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.schema import ContextSchema
-from credo.bandits.service.slates import Reading, Slate, Slates
+from credo.bandits.service.slates import Reading, Slate
 
 __all__ = [
     "ArmDecision",
@@ -16,11 +14,8 @@ __all__ = [
     "Counts",
     "Explanation",
     "Features",
-    "NamedArms",
     "Observed",
-    "Outcomes",
     "Reading",
     "RewardStatus",
     "Slate",
-    "Slates",
 ]

@@ -12,18 +12,18 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
-from credo.bandits.service import batching, explaining, storage, warm
+from credo.bandits.logs.json_lines import MARK, place_id
+from credo.bandits.service import arm_changes, batching, explaining, observing, rewarding, storage, warm
 from credo.bandits.service.arms import Share
-from credo.bandits.service.casting import Names
+from credo.bandits.service.casting import Names, as_names
 from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import RewardRange
-from credo.bandits.service.decision import ArmDecision, Counts, Explanation
+from credo.bandits.service.decision import ArmDecision, Counts, Explanation, Observed, RewardStatus
 from credo.bandits.service.engine import OnMissing, Service
 from credo.bandits.service.features import Features
-from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.replay import Start, attach
 from credo.bandits.service.schema import ContextSchema, schema_of
-from credo.bandits.service.slates import Slates
+from credo.bandits.service.slates import Reading, Slate, seen_shares
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array, PyTree
@@ -31,7 +31,7 @@ from credo.core.types import Array, PyTree
 __all__ = ["Bandit"]
 
 
-class Bandit(Slates):
+class Bandit:
     """An agent in service: arms and decisions have names, and a reward finds its decision by the id.
 
     A bandit changes, unlike an `Agent`. Decision n draws by a key of its own, and so does every update, so a
@@ -90,6 +90,12 @@ class Bandit(Slates):
         (True, 'duplicate')
         >>> bandit.decide().mean[first.arm] > 0.6
         True
+        >>> bandit.observe(None, "red", 1.0, propensity=0.5).status.value
+        'learned'
+        >>> bandit.add_arm("green")
+        >>> slate = bandit.decide_slate(size=2)
+        >>> [str(status) for status in bandit.reward_slate(slate.id, [0, 1], seen="cascade") if status]
+        ['learned', 'learned']
     """
 
     def __init__(
@@ -117,13 +123,13 @@ class Bandit(Slates):
         first, encoders = (belief, params, var, options), (features, arm_features, products)
         kept = window, timeout, on_missing, reward_range
         service = start(agent, arms, first, encoders, shares, kept, seed, clock)
-        super().__init__(service)
+        self._engine, self._prior = service
         attach(service, log, Start(new=True), replay=replay)
 
     @classmethod
     def _of(cls, service: Service, log: str | os.PathLike[str] | None, start: Start) -> Bandit:
         bandit = cls.__new__(cls)
-        NamedArms.__init__(bandit, service)
+        bandit._engine, bandit._prior = service
         attach(service, log, start, replay=log is not None and start.of is not None)
         return bandit
 
@@ -158,6 +164,83 @@ class Bandit(Slates):
         """What contexts by name, and the features of arms, have become; `print` shows a table."""
         with self._engine.books:
             return schema_of(self._engine.inputs, self._engine.reward_range)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the arms, forbidden ones among them."""
+        return self._engine.state.arms.names
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """The names of the arms that must not be chosen."""
+        return self._engine.state.arms.forbidden
+
+    @property
+    def shares(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest probability of the arms that are bounded, by name."""
+        return dict(self._engine.state.arms.shares)
+
+    def set_share(self, name: str, share: tuple[float, float] | None) -> None:
+        """Bound the probability with which an arm is chosen, from the next decision on.
+
+        The probabilities of the policy are replaced by the nearest ones (least squares) between the bounds,
+        so that the propensity on record stays exact (see `Guarded`). Bounds hold for every decision, and so
+        for the expected share of any number of them. If an arm is forbidden or left out of `arms`, and the
+        others cannot meet their bounds any more, least ones are lowered, or largest ones raised, in
+        proportion, just enough.
+
+        Arguments:
+            name: the name of the arm.
+            share: its least and its largest probability; None for any.
+
+        Raises:
+            CredoError: there is no such arm, the bounds are no probabilities, or the arms that are not
+                forbidden cannot meet theirs; nothing changes.
+        """
+        arm_changes.apply(self._engine, self._prior, "share", name, share=share)
+
+    def add_arm(
+        self, name: str, features: Mapping[str, object] | None = None, *, inherit: str | None = None
+    ) -> None:
+        """Add an arm, in a free slot of the agent.
+
+        With the design "arms" it starts at the prior. With "actions" its features say what is expected of
+        it. With "outputs" and "pairs" it takes an output that no arm has had; once all have been used, a new
+        arm must inherit, since what a network has learned about one output cannot be taken back.
+
+        Arguments:
+            name: its name.
+            features: its features, with design "actions".
+            inherit: the name of a removed arm, from whose belief the new one starts.
+
+        Raises:
+            CredoError: there is such an arm, no slot is free, or features are missing; nothing changes.
+        """
+        arm_changes.apply(self._engine, self._prior, "add", name, features, inherit)
+
+    def remove_arm(self, name: str) -> None:
+        """Remove an arm. Rewards of its decisions are still learned, and then its slot is free.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        arm_changes.apply(self._engine, self._prior, "remove", name)
+
+    def forbid(self, name: str) -> None:
+        """Let an arm be chosen no more. It is remembered, and its rewards are learned.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        arm_changes.apply(self._engine, self._prior, "forbid", name)
+
+    def allow(self, name: str) -> None:
+        """Let an arm be chosen again.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        arm_changes.apply(self._engine, self._prior, "allow", name)
 
     def decide(self, context: Any = None, arms: Names = None, *, id: str | None = None) -> ArmDecision:
         """Choose an arm. Nothing is learned but the moments of a context by name.
@@ -210,6 +293,223 @@ class Bandit(Slates):
         if len(names) != len(rows):
             raise CredoError(f"ids must be as many as contexts, {len(rows)}; got {len(names)}.", field="ids")
         return batching.decide_many(self._engine, rows, arms, names)
+
+    def decide_slate(
+        self, context: Any = None, arms: Names = None, *, size: int, id: str | None = None
+    ) -> Slate:
+        """Choose several arms in an order: each place is a decision among the arms that are not above it.
+
+        So everything that holds for decisions holds for a slate: it is on the disk before it is answered, and
+        its propensities are exact.
+        An agent scores arms one by one, so a slate has no sense of arms that go well together.
+
+        Arguments:
+            context: as for `decide`.
+            arms: as for `decide`.
+            size: how many arms, S, at most as many as may be chosen.
+            id: an id of your own, without "#"; None for a new one. The places below the first have ids that
+                end in "#2", "#3", ... A repeated id gives the same slate again, whatever has become of its
+                arms; one that broke off, or is asked for with a larger size, gets the places that it lacks.
+
+        Returns:
+            The slate.
+
+        Raises:
+            CredoError: as for `decide`; or there are fewer arms than places, or arms have shares, which are
+                of single decisions; or the slate of the id has more places. Nothing changes.
+            DataError: the log cannot be written. The places that are there already are found by the id.
+
+        Cost: S decisions.
+        """
+        require_integer("size", size, 1, self._engine.window.size)
+        if id is not None and MARK in id:
+            raise CredoError(f"id of a slate must be without '{MARK}'; got {id!r}.", field="id")
+        there = 0 if id is None else self._places(id)
+        if there > size:
+            raise CredoError(
+                f"size must be at least that of the slate {id!r}, {there}; got {size}.", field="size"
+            )
+        if 1 < size != there and self.shares:
+            raise CredoError(
+                f"size must be 1 where arms have shares, which are of single decisions; got {size}.",
+                field="size",
+            )
+        names = as_names(arms)
+        ids = [] if id is None else [place_id(id, place) for place in range(1, there + 1)]
+        above = [entry.arm for entry in map(self._engine.window.get, ids) if entry is not None]
+        left = list(self.arms if names is None else dict.fromkeys(names))
+        possible = there + sum(name not in self.forbidden and name not in above for name in left)
+        if possible < size:
+            raise CredoError(
+                f"size must be at most the number of arms that may be chosen, {possible}; got {size}.",
+                field="size",
+            )
+        found = [self._engine.decide(context, names, id)]
+        for place in range(2, size + 1):
+            left = [name for name in left if name != found[-1].arm]
+            own = place_id(found[0].id, place)
+            before = self._engine.window.get(own)
+            rest = {name: names[name] for name in left} if isinstance(names, Mapping) else tuple(left)
+            found.append(
+                self._engine.decide(context, rest, own) if before is None else self._engine.answer(before)
+            )
+        return Slate(found[0].id, tuple(found))
+
+    def reward_slate(
+        self, id: str, values: Sequence[float], *, seen: Reading = "cascade"
+    ) -> list[RewardStatus | None]:
+        """Learn what a reader of a slate did.
+
+        Of a place that was not seen nothing is learned. With the probabilities e_k that place k is seen
+        (the position-based model, Craswell et al. 2008, WSDM), v_k / e_k is learned, whose expectation is the
+        value of an arm that is seen: exact in the mean, with more noise further down.
+
+        Arguments:
+            id: the id of the slate.
+            values: the reward of each place, (S,), such as 1 for a click and 0 for none.
+            seen: "cascade": the reader goes from the top down and stops at the first reward that is not 0;
+                "all": all places were seen; or the probabilities e_k (S,), above 0 and at most 1.
+
+        Returns:
+            What became of the reward of each place; None if the place was not seen. Such a place waits for
+            its reward until its window ends, and is dropped then.
+
+        Raises:
+            CredoError: there are not as many values as places, or a probability is none; or places are left
+                without a reward where `on_missing` would have a reward learned for them; or as for `reward`.
+            DataError: as for `reward`.
+        """
+        numbers = list(values)
+        ids = [place_id(id, place) for place in range(1, max(self._places(id) or len(numbers), 1) + 1)]
+        if len(numbers) != len(ids):
+            raise CredoError(
+                f"values must be as many as the places of the slate, {len(ids)}; got {len(numbers)}.",
+                field="values",
+            )
+        stop = len(ids)
+        if isinstance(seen, str) and seen == "cascade":
+            stop = next((place for place, value in enumerate(numbers) if value != 0), len(ids) - 1) + 1
+            if stop < len(ids) and self._engine.on_missing != "drop":
+                raise CredoError(
+                    "seen must be 'all' or probabilities where on_missing is a reward, which would be "
+                    "learned for places that nobody saw; got 'cascade'.",
+                    field="seen",
+                )
+        elif not (isinstance(seen, str) and seen == "all"):
+            numbers = [value / share for value, share in zip(numbers, seen_shares(seen, stop), strict=True)]
+        learned = self.reward_batch(ids[:stop], numbers[:stop])
+        return [*learned, *[None] * (len(ids) - stop)]
+
+    def _places(self, id: str) -> int:
+        """How many places a slate has in the window; 0 if it is not there."""
+        window, count = self._engine.window, 0
+        while window.get(place_id(id, count + 1)) is not None:
+            count += 1
+        return count
+
+    def reward(self, id: str, value: float, *, part: str | None = None) -> RewardStatus:
+        """Learn the reward of a decision, once; or keep a part of it, until the last one comes.
+
+        The whole reward is the sum of the named parts and of the one value without a name, which closes it,
+        as 0 does if nothing is to come. It is learned in one piece, then, or when the window of the
+        decision ends: rewards are learned by the belief of the day, and a sum is no sequence of rewards.
+
+        Arguments:
+            id: the id of the decision.
+            value: its reward, or the part of it.
+            part: the name of the part, such as the id of a purchase, by which a repeated one is known; None
+                for the last value.
+
+        Returns:
+            What became of it, which is true only if it was learned. A reward that is a duplicate, conflicts
+            with the one that was learned, came after the window, or has no decision changes nothing but the
+            counts. One that the learner refused may be corrected by another.
+
+        Raises:
+            CredoError: the reward is no finite number, or outside the range, with the parts before it;
+                nothing changes.
+            DataError: the log cannot be written; nothing changes. If it was written, but the disk did not
+                confirm it, all later calls are refused: load the bandit again, which learns what is there.
+        """
+        return rewarding.reward(self._engine, [id], [value], [part])[0]
+
+    def reward_batch(
+        self,
+        ids: Sequence[str],
+        values: Sequence[float] | np.ndarray,
+        *,
+        parts: Sequence[str | None] | None = None,
+    ) -> list[RewardStatus]:
+        """Learn several rewards, one after the other in one compiled program, as a loop of `reward` would.
+
+        Arguments:
+            ids: the ids of their decisions.
+            values: the rewards.
+            parts: the name of the part that each is, or None.
+
+        Returns:
+            What became of each.
+
+        Raises:
+            CredoError: one is no finite number, or there are not as many as ids; nothing changes.
+        """
+        ids, numbers = list(ids), list(values)
+        names: list[str | None] = [None] * len(ids) if parts is None else list(parts)
+        for field, given in (("values", numbers), ("parts", names)):
+            if len(ids) != len(given):
+                raise CredoError(
+                    f"{field} must be as many as ids, {len(ids)}; got {len(given)}.", field=field
+                )
+        return rewarding.reward(self._engine, ids, numbers, names)
+
+    def observe(
+        self,
+        context: Any,
+        arm: str,
+        reward: float | None = None,
+        *,
+        propensity: observing.Propensity = None,
+        arms: Names = None,
+        id: str | None = None,
+    ) -> Observed:
+        """Learn from a choice that was made elsewhere, as by a legacy policy or a human.
+
+        It is kept as decisions are: in the window, in the log, and on the disk before this returns. A log
+        with its propensity serves off-policy evaluation; choices whose propensity nobody knows are learned,
+        and `Log.read` leaves them out and counts them.
+
+        Arguments:
+            context: as for `decide`.
+            arm: the name of the chosen arm, which may be a forbidden one.
+            reward: its reward; None if it comes later, by `reward` and the id.
+            propensity: the probability with which it was chosen; or those of all arms by name; None if
+                nobody knows.
+            arms: the arms among which it was chosen, as for `decide`; None for those of `propensity`, or all.
+            id: an id of your own; None for a new one. A repeated id says again what was said, and learns no
+                reward twice; without one, a call that is repeated is a second choice.
+
+        Returns:
+            The id, and what became of the reward.
+
+        Raises:
+            CredoError: an arm is unknown, the propensity is no probability, the reward or the context cannot
+                be used, or the id was used for another choice. Nothing changes.
+            DataError: the log cannot be written.
+        """
+        return observing.observe(self._engine, context, arm, reward, propensity, arms, id)
+
+    def tick(self, now: float | None = None) -> int:
+        """Let the decisions whose time is over leave the window.
+
+        Arguments:
+            now: the time in seconds; None asks the clock. Time never goes back.
+
+        Returns:
+            How many had no reward, or only parts of it.
+        """
+        lost = self._engine.expire(self._engine.now(now))
+        self._engine.sync()
+        return lost
 
     def explain(self, id: str) -> Explanation:
         """Why a decision was taken, and what is believed about it now.

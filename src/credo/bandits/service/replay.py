@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credo.bandits.service import named_arms, rewarding, warm
+from credo.bandits.service import arm_changes, rewarding, warm
 from credo.bandits.service.casting import Lesson
 from credo.bandits.service.engine import Service
 from credo.bandits.service.ledger import Ledger
@@ -185,7 +185,7 @@ class _Replay:
 
     def _arm(self, event: Event) -> None:
         details = event.get("features"), event.get("inherit"), event.get("share")
-        named_arms.apply(self.engine, self.prior, event["change"], str(event["arm"]), *details)
+        arm_changes.apply(self.engine, self.prior, event["change"], str(event["arm"]), *details)
 
     def _time(self, event: Event) -> float:
         return self.engine.now(float(event["time"]))

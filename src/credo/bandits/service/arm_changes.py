@@ -1,4 +1,4 @@
-"""Arms that come and go while a bandit runs."""
+"""Arms that come and go while a bandit runs, and what that does to its belief."""
 
 from __future__ import annotations
 
@@ -7,109 +7,11 @@ from typing import Any
 
 from credo.bandits.agent import AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.engine import Engine, Service, State
+from credo.bandits.service.engine import Engine, State
 from credo.bandits.service.programs import with_prior_arm
 from credo.core.errors import CredoError
 
-__all__ = ["NamedArms", "apply"]
-
-
-class NamedArms:
-    """The arms of a `Bandit` by their names.
-
-    Arguments:
-        service: the parts of the bandit.
-
-    Example:
-        >>> import credo
-        >>> from credo import bandits
-        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
-        >>> bandit = bandits.Bandit(agent, arms=["red", "blue"])
-        >>> bandit.add_arm("green")
-        >>> bandit.forbid("red")
-        >>> bandit.arms, bandit.decide().pmf["red"]
-        (('red', 'blue', 'green'), 0.0)
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._engine, self._prior = service
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The names of the arms, forbidden ones among them."""
-        return self._engine.state.arms.names
-
-    @property
-    def forbidden(self) -> frozenset[str]:
-        """The names of the arms that must not be chosen."""
-        return self._engine.state.arms.forbidden
-
-    @property
-    def shares(self) -> dict[str, tuple[float, float]]:
-        """The least and the largest probability of the arms that are bounded, by name."""
-        return dict(self._engine.state.arms.shares)
-
-    def set_share(self, name: str, share: tuple[float, float] | None) -> None:
-        """Bound the probability with which an arm is chosen, from the next decision on.
-
-        The probabilities of the policy are replaced by the nearest ones (least squares) between the bounds,
-        so that the propensity on record stays exact (see `Guarded`). Bounds hold for every decision, and so
-        for the expected share of any number of them. If an arm is forbidden or left out of `arms`, and the
-        others cannot meet their bounds any more, least ones are lowered, or largest ones raised, in
-        proportion, just enough.
-
-        Arguments:
-            name: the name of the arm.
-            share: its least and its largest probability; None for any.
-
-        Raises:
-            CredoError: there is no such arm, the bounds are no probabilities, or the arms that are not
-                forbidden cannot meet theirs; nothing changes.
-        """
-        apply(self._engine, self._prior, "share", name, share=share)
-
-    def add_arm(
-        self, name: str, features: Mapping[str, object] | None = None, *, inherit: str | None = None
-    ) -> None:
-        """Add an arm, in a free slot of the agent.
-
-        With the design "arms" it starts at the prior. With "actions" its features say what is expected of
-        it. With "outputs" and "pairs" it takes an output that no arm has had; once all have been used, a new
-        arm must inherit, since what a network has learned about one output cannot be taken back.
-
-        Arguments:
-            name: its name.
-            features: its features, with design "actions".
-            inherit: the name of a removed arm, from whose belief the new one starts.
-
-        Raises:
-            CredoError: there is such an arm, no slot is free, or features are missing; nothing changes.
-        """
-        apply(self._engine, self._prior, "add", name, features, inherit)
-
-    def remove_arm(self, name: str) -> None:
-        """Remove an arm. Rewards of its decisions are still learned, and then its slot is free.
-
-        Raises:
-            CredoError: there is no such arm.
-        """
-        apply(self._engine, self._prior, "remove", name)
-
-    def forbid(self, name: str) -> None:
-        """Let an arm be chosen no more. It is remembered, and its rewards are learned.
-
-        Raises:
-            CredoError: there is no such arm.
-        """
-        apply(self._engine, self._prior, "forbid", name)
-
-    def allow(self, name: str) -> None:
-        """Let an arm be chosen again.
-
-        Raises:
-            CredoError: there is no such arm.
-        """
-        apply(self._engine, self._prior, "allow", name)
+__all__ = ["apply"]
 
 
 def apply(
@@ -121,7 +23,7 @@ def apply(
     inherit: str | None = None,
     share: object = None,
 ) -> None:
-    """Add, remove, forbid, allow or bound an arm, and write it into the log; see `NamedArms.add_arm`."""
+    """Add, remove, forbid, allow or bound an arm, and write it into the log; see `Bandit.add_arm`."""
     with engine.writing, engine.books:
         state, details = engine.state, {"features": features, "inherit": inherit, "share": share}
         if change == "add":
