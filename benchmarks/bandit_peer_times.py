@@ -26,7 +26,7 @@ from timing import machine
 
 import credo
 from credo import bandits
-from credo.bandits.scaling import Scaler
+from credo.bandits.rewards import Scaler
 from credo.covariances import LowRank
 
 __all__ = ["VW", "call_times", "callers", "linear_agents", "peer_entries", "print_times", "rows_of"]

@@ -40,7 +40,7 @@ from bandit_peer_agents import PACKAGES, Build, version
 from bandit_peer_settings import DEFAULT, TRIED, WORLDS, Settings, World, build_peer
 
 from credo.bandits import PlayReport, play
-from credo.bandits.scaling import Scaler
+from credo.bandits.rewards import Scaler
 from credo_papers.bandits.bandit_agents import Player
 from credo_papers.engine.purposes import SCORED
 

@@ -35,7 +35,7 @@ from credo.recipes.settings import Options
 from credo.scale.batches import Batch
 from credo.scale.shard import Plan
 from credo.scale.workers import Workers
-from credo.streams.keyed.tiling import tile_places
+from credo.streams.keyed.engine import tile_places
 
 INPUTS, BATCH, REPEATS = 10, 4096, 7
 Feed = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]

@@ -17,7 +17,7 @@ from tests.tiers import few
 
 import credo
 from credo.adapt import Experts, Monitored, RunLength, Stacked, alarms, segmentation
-from credo.adapt.loss_levels import RATES, SIZES, LevelChanges, share_losses, size_losses
+from credo.adapt.monitored import RATES, SIZES, LevelChanges, share_losses, size_losses
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.2))
 

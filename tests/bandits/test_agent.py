@@ -16,7 +16,7 @@ from tests.tiers import few
 import credo
 from credo import bandits
 from credo.bandits.agent import draw
-from credo.bandits.scaling import Scaler
+from credo.bandits.rewards import Scaler
 
 wrong: Any = bandits.Agent  # what a type checker would refuse
 DESIGNS = ["arms", "outputs", "actions"]

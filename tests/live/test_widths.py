@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from credo.core.errors import FormatError
-from credo.live.widths import Widths
+from credo.live.series import Widths
 
 
 def test_the_width_of_a_step_is_by_the_errors_of_it_and_its_neighbours() -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from credo.core.types import Array
-from credo.models.affine import is_affine
+from credo.models.model import is_affine
 
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], bool]] = {
     "a product and a sum": (lambda w: 2.0 * w + 1.0, True),

@@ -17,9 +17,8 @@ from tests.scale.test_sources import OWN, table, write
 import credo
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.feed import Feed
-from credo.scale.kafka import KafkaSource
+from credo.scale.kafka import KafkaSource, Topic
 from credo.scale.readings import Part, Readings
-from credo.scale.topics import Topic
 from credo.sessions import ColumnOptions
 
 kafka: Any = needs("confluent_kafka")
@@ -160,7 +159,7 @@ def test_what_cannot_be_read_is_refused(
     learn_keyed(address, tmp_path / "run", OWN)
     readings = Readings(tmp_path / "run", 60)  # as if the run had learned up to there
     broker.send("other", ROWS[:20])
-    monkeypatch.setattr("credo.scale.topics.PATIENCE", 2.0)
+    monkeypatch.setattr("credo.scale.kafka.PATIENCE", 2.0)
     other = KafkaSource(f"{broker.place}/other", 50, False, None)
     part = Part(readings.again[0].parts[0].partition, 0, 500, 200)
     with other, pytest.raises(credo.DataError, match="where the run read 200: the others are gone"):

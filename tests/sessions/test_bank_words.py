@@ -16,9 +16,8 @@ from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import ChangeTally, Steps, Tally, bank_words
-from credo.sessions.bank_summary import _widths, latest_weights, narrowed
+from credo.sessions.bank_summary import _widths, contrasts, latest_weights, linear_effects, narrowed
 from credo.sessions.bank_words import Widths
-from credo.sessions.effects import contrasts, linear_effects
 
 HIDDEN = Network("mlp", (20,))
 MEMBERS = (

@@ -11,7 +11,7 @@ import pytest
 
 from credo.core.errors import CredoError, DataError
 from credo.sessions import Lagged, Session, paths
-from credo.sessions.direct import groups
+from credo.sessions.lagged import groups
 from credo.tables.lags import LaggedChunk
 
 HOURS = np.datetime64("2024-01-01T00:00") + np.arange(600) * np.timedelta64(1, "h")

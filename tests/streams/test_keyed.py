@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from tests.streams.setups import bitwise
 
 import credo
+from credo.streams.keyed.engine import tile_places
 from credo.streams.keyed.naming import salt
-from credo.streams.keyed.tiling import tile_places
 
 D, KEYS, ROWS = 2, 9, 20
 

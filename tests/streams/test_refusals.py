@@ -10,7 +10,7 @@ import numpy as np
 import credo
 from credo.metrics import Scores
 from credo.streams.annotations import misfit
-from credo.streams.refusals import count_refusals, sentence
+from credo.streams.evaluate import count_refusals, sentence
 
 Bound = TypeVar("Bound", bound=int | str)
 Free = TypeVar("Free")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Literal, TypeAlias
 
+import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 import numpy as np
 from jax.core import Tracer
 
@@ -15,7 +17,6 @@ from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Family, Invertible
-from credo.covariances.full_steps import narrowed, vouched
 from credo.covariances.roles import Covariance, Readable
 from credo.linalg.entries import framed, identity, raised
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
@@ -36,6 +37,22 @@ from credo.linalg.matrices import (
 )
 
 __all__ = ["DenseCovariance", "Form", "Full", "FullCovariance", "RootCovariance"]
+
+
+def vouched(shift: Array, left: Array, right: Array) -> Array:
+    """The move of the mean (P,), or NaN if the product left' right of rows (k, P) may not be finite.
+
+    The rows of an update are products with the whole covariance, so they show whatever is not finite in it.
+    """
+    bound = left.shape[0] * jnp.max(jnp.abs(left)) * jnp.max(jnp.abs(right))
+    return jnp.where(jnp.isfinite(jax.lax.stop_gradient(bound)), shift, jnp.nan)
+
+
+def narrowed(root: Array, white: Array) -> Array:
+    """A root of inv(inv(W W') + B' B), given B W: W L'^-1 with L L' = I + W' B' B W. Cost: P^3."""
+    chol = cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
+    return jsl.solve_triangular(chol, root.T, lower=True).T
+
 
 Form: TypeAlias = Literal["root", "dense"]
 """How a full covariance is held."""

@@ -5,16 +5,52 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from credo.core.errors import DataError
-from credo.core.processes import Gone, Hire
+import jax
+
+from credo.core.errors import CredoError, DataError
+from credo.core.processes import Answer, Gone, Hire
 from credo.scale.batches import Batch
-from credo.scale.desks import Request, ShardDesk
 from credo.scale.key_tally import KeyTally
 from credo.scale.shard import Plan, Shard
 
 __all__ = ["Here", "Shards", "Worker", "Workers"]
+
+
+class Request(NamedTuple):
+    """What is asked: "open" the shards, or let one "apply" a batch, "save", or give its "tally"."""
+
+    what: str
+    shard: int = 0
+    given: Any = None
+
+
+class ShardDesk:
+    """The shards of a process."""
+
+    def __init__(self, plan: Plan, numbers: Sequence[int]) -> None:
+        jax.config.update("jax_cpu_enable_async_dispatch", False)  # no other thread is woken for a call
+        self.plan, self.numbers = plan, numbers
+        self.shards: dict[int, Shard] = {}
+
+    def answer(self, request: Request) -> Answer:
+        """Do what is asked."""
+        try:
+            return Answer(True, self._do(*request))
+        except CredoError as error:
+            return Answer(False, str(error))
+
+    def _do(self, what: str, number: int, given: Any) -> Any:
+        if what == "open":
+            self.shards = {one: Shard(self.plan, one) for one in self.numbers}
+            return {one: shard.line for one, shard in self.shards.items()}
+        shard = self.shards[number]
+        if what == "apply":
+            shard.apply(given)
+            return None
+        return shard.save() if what == "save" else shard.tally
+
 
 FLIGHT = 4
 """The most batches that a worker was sent and has not answered."""

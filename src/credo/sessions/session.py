@@ -7,9 +7,9 @@ import dataclasses
 import functools
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,9 +26,10 @@ from credo.live.encoding import Block, Encoding, TableEncoding, members_at
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.passes import EncodedRows
+from credo.live.recovery import Recovery
 from credo.live.runner import Part, Runner
-from credo.live.targets import SCALER, WARMUP, own_log_prob, standardise
-from credo.metrics import Scores, row_losses
+from credo.live.targets import SCALER, WARMUP, baseline_sd, beside_baseline, own_log_prob, standardise
+from credo.metrics import Scores, normal_crps, row_losses
 from credo.programs.packed import PackedBelief
 from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
@@ -36,18 +37,172 @@ from credo.recipes.resolution import input_clip, resolve
 from credo.recipes.settings import Options, OptionWords, Settings, TaskName
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.counting import Counting, Scored, add_scored
-from credo.sessions.fitting import NAMES
+from credo.sessions.fitting import NAMES, State
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
-from credo.sessions.frozen import FrozenSession
 from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
-from credo.sessions.viewing import View, changing
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import ScaledTarget, infer_schema
+from credo.tables import Moments, ScaledTarget, infer_schema
 
 __all__ = ["Session"]
+
+
+class FrozenSession:
+    """What `Session.freeze` gives: a session at one moment.
+
+    Arguments:
+        parts: what a `State` holds beside the belief.
+        packed: the learner and its belief.
+    """
+
+    def __init__(self, parts: Mapping[str, Any], packed: PackedBelief) -> None:
+        changing = ("tally", "changes", "progress", "places", "missing", "unseen")
+        kept = {name: copy.deepcopy(parts[name]) for name in changing}
+        kept |= {"encoding": copy.copy(parts["encoding"]), "early": parts["early"].copy()}
+        kept["recovery"] = Recovery.from_dict(copy.deepcopy(parts["recovery"].to_dict()))
+        self._parts, self._packed = {**parts, **kept}, packed
+
+    @property
+    def rows_used(self) -> int:
+        """How many rows were learned from."""
+        rows: int = self._parts["rows_used"]
+        return rows
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a file, as `Session.save` does; equal rows give equal files.
+
+        Arguments:
+            path: the file.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        return storage.write(path, State(**self._parts, belief=self._packed.tree))
+
+
+M = TypeVar("M", bound=Callable[..., Any])
+"""A method."""
+
+
+class View(NamedTuple):
+    """A belief, how rows are encoded, the labels of the classes (none for numbers), and the moments of the
+    targets, None if these are forecast as they come; and the time of the latest row, and whether rows have
+    times, None if there are none.
+    """
+
+    packed: PackedBelief
+    encoding: Encoding
+    classes: tuple[str, ...]
+    moments: Moments | None
+    clock: float | None
+    timed: bool | None
+
+    def forecast(
+        self, rows: Rows, chunk: int, levels: Sequence[float], times: ArrayLike | None = None
+    ) -> Forecasts:
+        """Forecast rows in the target's own units."""
+        given = rows.times if isinstance(rows, Block) else times
+        ahead = require_times(given, self.clock, self.timed, ordered=False)
+        blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False, times=ahead))
+        return forecast_blocks(self.packed, blocks, chunk, self.classes, self.moments, levels, self.clock)
+
+
+def changing(method: M) -> M:
+    """A method that changes a session, in its turn, and leaves a `View` to threads that do not wait."""
+
+    @functools.wraps(method)
+    def leaving_a_view(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._look()
+
+    return in_turn(cast(M, leaving_a_view))
+
+
+MOST = 256
+"""How many calls may wait: to count a row costs as much as to count many."""
+
+
+class Scored(NamedTuple):
+    """Scores of consecutive rows, as the learner has them; of numbers also how the targets were standardised,
+    how many came `before` each, and log densities in own units (None: as scored).
+    """
+
+    scores: Scores
+    scaling: ScaledTarget | None = None
+    before: np.ndarray | None = None
+    log_prob: np.ndarray | None = None
+
+
+class Counting:
+    """A `Tally` and, where the learner reports changes, a `ChangeTally`: of single rows they are brought up
+    to date by `settle`, and by every 256th. What is counted does not depend on when.
+    """
+
+    def __init__(self, tally: Tally, changes: ChangeTally | None) -> None:
+        self.tally, self.changes = tally, changes
+        self._scored: list[Scored] = []
+        self._steps: list[Steps] = []
+
+    def add(self, scored: Scored) -> None:
+        """Take in the scores of consecutive rows."""
+        rows = len(scored.scores)
+        if rows:
+            self._scored.append(scored)
+        if rows > 1 or len(self._scored) >= MOST:
+            self.settle()
+
+    def report(self, steps: Steps) -> None:
+        """Take in what was reported of consecutive rows."""
+        self._steps.append(steps)
+        if steps.size > 1 or len(self._steps) >= MOST:
+            self.settle()
+
+    def settle(self) -> Counting:
+        """Count all that waits; this."""
+        scored, self._scored = self._scored, []
+        steps, self._steps = join(self._steps), []
+        if scored:
+            add_scored(self.tally, _joined(scored))
+        if self.changes is not None and steps is not None:
+            self.changes.add(steps)
+        return self
+
+
+def add_scored(tally: Tally, scored: Scored) -> None:
+    """Count rows beside the baseline before each of them."""
+    tally.add(*_beside_baseline(scored, tally), _baseline_crps(scored, tally))
+
+
+def _joined(scored: Sequence[Scored]) -> Scored:
+    """The scores of several calls as those of one."""
+    if len(scored) == 1:
+        return scored[0]
+    parts, scalings, counts, logs = zip(*scored, strict=True)
+    scores = Scores.concatenate(parts)
+    if scalings[0] is None:
+        return Scored(scores)
+    names = [field.name for field in dataclasses.fields(ScaledTarget)]
+    scaling = ScaledTarget(*(np.concatenate([getattr(one, name) for one in scalings]) for name in names))
+    log_prob = None if logs[0] is None else np.concatenate(logs)
+    return Scored(scores, scaling, np.concatenate(counts), log_prob)
+
+
+def _baseline_crps(scored: Scored, tally: Tally) -> np.ndarray | None:
+    """The CRPS of the baseline for each row of a regression."""
+    if scored.scaling is None or scored.before is None or not tally.kind.standardised:
+        return None
+    location, scale = scored.scaling.location, scored.scaling.scale
+    return normal_crps(np.asarray(scored.scores.y, float), location, baseline_sd(scale, scored.before))
+
+
+def _beside_baseline(scored: Scored, tally: Tally) -> tuple[Scores, np.ndarray, np.ndarray]:
+    """The scores, and the log probability and loss of the baseline for each row."""
+    if scored.scaling is None or scored.before is None:
+        return scored.scores, *tally.class_baseline(scored.scores.y)
+    return beside_baseline(scored.scores, scored.scaling, scored.before, tally.kind, scored.log_prob)
 
 
 class Session(Runner):

@@ -10,8 +10,7 @@ from tests.bandits.evaluation.worlds import draw
 
 from credo.bandits import Log, evaluate_policy
 from credo.bandits.evaluation.intervals import memory_factor
-from credo.bandits.evaluation.known_design import EXPECTED, PRIOR, design_factor
-from credo.bandits.evaluation.row_weights import row_weights
+from credo.bandits.evaluation.weighed_rows import EXPECTED, PRIOR, design_factor, row_weights
 
 
 def test_the_variance_of_rare_weights_is_that_of_their_expectation() -> None:

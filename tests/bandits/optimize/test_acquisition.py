@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from credo.bandits.optimize.acquisition import (
+from credo.bandits.optimize.promises import (
     log_expected_improvement,
     log_knowledge_gradient,
     log_mean_excess,

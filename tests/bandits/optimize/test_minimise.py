@@ -169,7 +169,7 @@ def test_a_knowledge_gradient_needs_a_process() -> None:
 
 @pytest.mark.slow
 def test_files_without_a_word_of_fits_hold_learners_that_are_not_fitted(tmp_path: Path) -> None:
-    from credo.bandits.optimize.storing import read_notes
+    from credo.bandits.optimize.optimizer import read_notes
 
     process = credo.GaussianProcess(1, 0.5, size=32)
     search = bandits.Optimizer(process, [[0.0, 1.0]], acquisition="ucb", initial=1)

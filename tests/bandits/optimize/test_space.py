@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import credo
 from credo import bandits
-from credo.bandits.optimize.maximize import ascend_in_box, maximize
+from credo.bandits.optimize.search import ascend_in_box, maximize
 from credo.bandits.optimize.space import even_points
 
 BOUNDS = {

@@ -18,7 +18,7 @@ The estimators differ in three choices:
     dr-os      g = c^2 w / (w^2 + c^2)
                                   q            D = N
     switch-slope: as switch, with the bound c that SLOPE chooses
-    dr-adaptive: as dr, with a weight h for each row, of which `credo.bandits.evaluation.row_weights` tells
+    dr-adaptive: as dr, with a weight h for each row, of which `credo.bandits.evaluation.weighed_rows` tells
 """
 
 from __future__ import annotations

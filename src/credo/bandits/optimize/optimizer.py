@@ -4,31 +4,291 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Annotated, Any, Literal, TypedDict, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import ScaleName
-from credo.bandits.optimize.default_learner import default_learner, first_belief
-from credo.bandits.optimize.pending import Pending
+from credo.bandits.optimize.conditions import given
 from credo.bandits.optimize.search import AcquisitionName, GoalName, Search
 from credo.bandits.optimize.space import AnyBounds, Candidate, Space
-from credo.bandits.optimize.storing import read_notes, write_notes
-from credo.bandits.optimize.told import Told, read_value
 from credo.bandits.optimize.trials import Trials
 from credo.bandits.optimize.units import Units
-from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
+from credo.bandits.optimize.variables import Option
+from credo.core.archive import refusing
+from credo.core.errors import CredoError, FormatError, require_choice, require_integer, require_nonnegative
+from credo.core.forms import Seed, Size, require_form
 from credo.core.keys import as_key
 from credo.core.types import Array
-from credo.learners import Learner
+from credo.learners import GaussianProcess, Learner
 from credo.learners.base import require_learner
+from credo.learners.process_belief import ProcessBelief
 from credo.streams import checkpoint
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "read_notes"]
+
+
+NAME = "optimizer"
+
+LARGEST_ASKED = 2**31 - 1
+"""How many questions a file may count."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The settings and the history of an optimiser; the attributes are those of `Optimizer`."""
+
+    bounds: AnyBounds
+    goal: GoalName
+    acquisition: AcquisitionName
+    width: float | None
+    initial: int
+    scale: ScaleName | None
+    seed: int
+    asked: int
+    points: list[object]
+    values: list[float | None]
+    pending: list[object]
+    fitted: bool
+    deterministic: bool
+    given: dict[str, dict[str, list[Option]]]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings by which `Optimizer` is called again, beside the learner, its prior and the bounds."""
+        names = ("goal", "acquisition", "width", "initial", "scale", "deterministic", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+class _SavedRange(TypedDict):
+    """A range: low, high and words such as "log"."""
+
+    range: list[float | str]
+
+
+class _SavedChoices(TypedDict):
+    """The options of a choice."""
+
+    options: list[str | float | bool]
+
+
+class _SavedNotes(TypedDict):
+    """What `write_notes` gives, by whose form it is checked."""
+
+    bounds: dict[str, _SavedRange | _SavedChoices] | list[tuple[float, float]]
+    goal: GoalName
+    acquisition: AcquisitionName
+    width: float | None
+    initial: Size
+    scale: Literal["online"] | None
+    seed: Seed
+    asked: Annotated[int, LARGEST_ASKED]
+    points: list[dict[str, str | float | bool] | list[float]]
+    values: list[float | None]
+    pending: list[dict[str, str | float | bool] | list[float]]
+    fitted: bool
+    deterministic: bool
+    given: dict[str, dict[str, list[str | float | bool]]]
+
+
+def write_notes(
+    search: Search,
+    seed: int,
+    asked: int,
+    points: Sequence[Candidate],
+    values: Sequence[float | None],
+    pending: Sequence[Candidate],
+) -> dict[str, object]:
+    """The notes as JSON data. Python writes every double so that it is read back unchanged."""
+    return {
+        NAME: {
+            "bounds": search.space.to_json(),
+            "goal": search.goal,
+            "acquisition": search.acquisition,
+            "width": None if search.acquisition != "ucb" else float(np.asarray(search.width)),
+            "initial": search.initial,
+            "scale": "online" if search.scaled else None,
+            "seed": seed,
+            "asked": asked,
+            "points": list(map(_plain, points)),
+            "values": list(values),
+            "pending": list(map(_plain, pending)),
+            "fitted": search.fitted,
+            "deterministic": search.deterministic,
+            "given": search.space.to_given(),
+        }
+    }
+
+
+def _plain(point: Candidate) -> object:
+    return point.tolist() if isinstance(point, np.ndarray) else point
+
+
+def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
+    """The notes in a file; a `FormatError` says that there are none."""
+    notes = meta.get(NAME)
+    if isinstance(notes, dict):
+        notes = {"fitted": False, "deterministic": False, "given": {}, **notes}
+    if not isinstance(notes, dict) or set(notes) != set(Notes.__dataclass_fields__):
+        raise FormatError(f"{file} holds a learner, but no optimizer.")
+    with refusing(file, "optimizer"):
+        require_form(notes, _SavedNotes, "optimizer")
+        if len(notes["points"]) != len(notes["values"]):
+            raise FormatError("optimizer.values must be one for each point.", field="values")
+    bounds = notes["bounds"]
+    if isinstance(bounds, dict):
+        bounds = {
+            name: one["options"] if "options" in one else tuple(one["range"]) for name, one in bounds.items()
+        }
+        for name, choice in notes["given"].items():
+            with refusing(file, "optimizer"):
+                bounds[name] = given(bounds[name], **choice)
+    return Notes(**{**notes, "bounds": bounds})
+
+
+ROOM = 64
+"""The room for trials at first; it doubles when it is full, and each size is compiled once."""
+
+
+class Told:
+    """The trials of an optimiser, in order; the value of one that failed is None."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self.points: list[Candidate] = []
+        self.rows: list[np.ndarray] = []
+        self.values: list[float | None] = []
+
+    def add(self, point: object, row: np.ndarray, value: float | None) -> None:
+        """One more trial."""
+        self.points.append(self._space.plain(point))
+        self.rows.append(row)
+        self.values.append(value)
+
+    @property
+    def good(self) -> list[tuple[Candidate, np.ndarray, float]]:
+        """The trials that gave a value."""
+        every = zip(self.points, self.rows, self.values, strict=True)
+        return [(point, row, value) for point, row, value in every if value is not None]
+
+    @property
+    def failed(self) -> list[np.ndarray]:
+        """The rows of the trials that failed."""
+        return [row for row, value in zip(self.rows, self.values, strict=True) if value is None]
+
+    def units(self, scaled: bool) -> tuple[float, float]:
+        """The mean and standard deviation of the values, in double precision whatever their size."""
+        values = np.asarray([value for _, _, value in self.good])
+        if not scaled or not len(values):
+            return 0.0, 1.0
+        largest = float(np.max(np.abs(values))) or 1.0
+        centre, spread = float(np.mean(values / largest)), float(np.std(values / largest))
+        return largest * centre, largest * spread if spread > 1e-15 * abs(centre) else 1.0
+
+    def trials(
+        self,
+        key: Array,
+        asked: int,
+        scaled: bool,
+        rows: Sequence[np.ndarray] = (),
+        means: Sequence[float] | None = None,
+    ) -> Trials:
+        """The trials with values, in units near 1, and rows whose values are believed.
+
+        Of those, `means` are the values; without them a search that is fitted believes its own.
+        """
+        centre, spread = self.units(scaled)
+        good = self.good
+        values = [value for _, _, value in good] + list(means if means is not None else [centre] * len(rows))
+        points = [row for _, row, _ in good] + list(rows)
+        believed = 0 if means is not None else len(rows)
+        return self._table(key, asked, points, (np.asarray(values) - centre) / spread, believed)
+
+    def labels(self, key: Array, asked: int) -> Trials:
+        """All trials, with 1 for each that gave a value and -1 for each that failed."""
+        values = np.asarray([-1.0 if value is None else 1.0 for value in self.values])
+        return self._table(key, asked, self.rows, values, 0)
+
+    def _table(
+        self, key: Array, asked: int, rows: Sequence[np.ndarray], values: np.ndarray, believed: int
+    ) -> Trials:
+        room = ROOM
+        while room < len(rows):
+            room *= 2
+        empty = Trials.start(key, room, self._space.size)
+        kind = empty.values.dtype
+        table, targets = np.zeros(empty.rows.shape, kind), np.zeros(room, kind)
+        if len(rows):
+            table[: len(rows)], targets[: len(rows)] = np.stack(rows), values
+        count, questions, free = (jnp.asarray(one, jnp.int32) for one in (len(rows), asked, believed))
+        return Trials(jnp.asarray(table), jnp.asarray(targets), count, questions, empty.key, free)
+
+
+def read_value(value: object) -> float:
+    """A finite number; a `CredoError` says that it is none."""
+    array = np.asarray(value) if not isinstance(value, str | bytes) else np.asarray(np.nan)
+    number = float(array.reshape(())) if array.size == 1 and array.dtype.kind in "biuf" else np.nan
+    if not np.isfinite(number):
+        raise CredoError(f"value must be a finite number; got {value!r}.", field="value")
+    return number
+
+
+SAME = 1e-6
+"""How far the numbers of a point, which lie between -1 and 1, may be from those that were asked for."""
+
+
+class Pending:
+    """Points of a space that were asked for and not told yet, and their `rows`, in order."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._points: list[Candidate] = []
+        self.rows: list[np.ndarray] = []
+
+    @property
+    def points(self) -> list[Candidate]:
+        """Copies of the points."""
+        return [point.copy() for point in self._points]
+
+    def add(self, point: object) -> None:
+        """Wait for a point."""
+        self.rows.append(self._space.encode(point))
+        self._points.append(self._space.plain(point))
+
+    def settle(self, row: np.ndarray) -> bool:
+        """Wait no more for the oldest point with this row; whether there was one."""
+        for place, other in enumerate(self.rows):
+            if np.allclose(row, other, rtol=0.0, atol=SAME):
+                del self.rows[place], self._points[place]
+                return True
+        return False
+
+
+def default_learner(space: Space) -> tuple[GaussianProcess, ProcessBelief]:
+    """A Gaussian process with a Matern kernel, whose numbers come from `fit_process`, and its belief.
+
+    The belief has the kind of those that are fitted, and room for one row, since none is learned by it.
+    """
+    with jax.enable_x64(False):  # files of it can then be read whatever JAX is set to
+        learner = jax.tree.map(jnp.asarray, GaussianProcess(space.size, size=1))  # of arrays: see `core.kept`
+        return learner, learner.init()
+
+
+def first_belief(learner: Learner[Any]) -> Any:
+    """The learner's own first belief, where it needs no parameters."""
+    start: Any = learner.init
+    try:
+        return start()
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CredoError(
+            "prior is missing: this learner needs parameters, so pass prior=learner.init(params).",
+            field="prior",
+        ) from error
 
 
 class Optimizer:

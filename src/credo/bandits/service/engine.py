@@ -23,7 +23,6 @@ from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.copies import Held
 from credo.bandits.service.decision import ArmDecision, RewardStatus
-from credo.bandits.service.flights import Flights
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer, Programs
@@ -31,6 +30,47 @@ from credo.bandits.service.window import Entry, Window
 from credo.core.errors import CredoError
 
 __all__ = ["Engine", "OnMissing", "Service", "State"]
+
+
+class Flights:
+    """The threads that are between a context and its line; who must not find one there waits until all have
+    landed, and lets none start. A thread never waits for itself, as in a handler of a signal.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._changed = threading.Condition(lock)
+        self._flying: set[int] = set()
+        self._holders: list[int] = []
+
+    def start(self) -> None:
+        """Begin a flight of this thread."""
+        own = threading.get_ident()
+        with self._changed:
+            if self._holders:
+                self._changed.wait_for(lambda: set(self._holders) <= {own})
+            self._flying.add(own)
+
+    def land(self) -> None:
+        """End it."""
+        with self._changed:
+            self._flying.discard(threading.get_ident())
+            if self._holders:  # who waits for the flights
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def none(self) -> Iterator[None]:
+        """A time in which no other thread flies."""
+        own = threading.get_ident()
+        with self._changed:
+            self._holders.append(own)
+            self._changed.wait_for(lambda: self._flying <= {own})
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._holders.remove(own)
+                self._changed.notify_all()
+
 
 OnMissing: TypeAlias = Literal["drop"] | float
 """What becomes of a decision whose window ends without a reward: nothing, or this reward is learned."""
