@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from credo.datasets import downloads
+from credo.datasets import finder
 
 # The real data, where the machine has them; read before the fixture below hides the variable.
 REAL = os.environ.get("CREDO_DATA_DIR")
@@ -22,7 +22,7 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.delenv("CREDO_DATA_DIR", raising=False)
     monkeypatch.setenv("CREDO_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "urlopen", no_network)
+    monkeypatch.setattr(finder, "urlopen", no_network)
 
 
 @pytest.fixture

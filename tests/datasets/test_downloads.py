@@ -12,8 +12,8 @@ from urllib.request import Request
 import pytest
 
 from credo.core.errors import DataError
-from credo.datasets import downloads
-from credo.datasets.downloads import checksum, fetch, uncompressed
+from credo.datasets import finder
+from credo.datasets.finder import checksum, fetch, uncompressed
 
 PLAIN = b"the content" * 100
 ADDRESSES = ("https://first.example/file.gz", "https://second.example/file.gz")
@@ -30,7 +30,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, answers: dict[str, bytes | Exception]
             raise answer
         return io.BytesIO(answer)
 
-    monkeypatch.setattr(downloads, "urlopen", urlopen)
+    monkeypatch.setattr(finder, "urlopen", urlopen)
     return requests
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from credo.core.caches import cache_dir
 from credo.core.errors import DataError
-from credo.datasets import downloads, finder
-from credo.datasets.downloads import checksum
-from credo.datasets.finder import DataFile, Finder, MissingFile, package_file
+from credo.datasets import finder
+from credo.datasets.finder import DataFile, Finder, MissingFile, checksum, package_file
 
 RIGHT = b"right"
 FILE = DataFile(
@@ -36,7 +35,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Pat
     shipped.write_bytes(b"shipped")
     monkeypatch.setenv("CREDO_DATA_DIR", str(tmp_path / "variable"))
     monkeypatch.setattr(finder, "package_file", lambda package, path: shipped if shipped.exists() else None)
-    monkeypatch.setattr(downloads, "urlopen", lambda request, timeout: io.BytesIO(RIGHT))
+    monkeypatch.setattr(finder, "urlopen", lambda request, timeout: io.BytesIO(RIGHT))
     return {
         "argument": tmp_path / "argument" / "set" / "file.txt.gz",
         "variable": tmp_path / "variable" / "set" / "file.txt.gz",
@@ -106,7 +105,7 @@ def test_a_file_found_nowhere_names_what_was_tried_and_what_to_do(
     def refuse(*args: object, **kwargs: object) -> None:
         raise OSError("no route to host")
 
-    monkeypatch.setattr(downloads, "urlopen", refuse)
+    monkeypatch.setattr(finder, "urlopen", refuse)
     for path in everywhere.values():
         path.unlink()
     with pytest.raises(MissingFile) as caught:

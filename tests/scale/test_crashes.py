@@ -18,7 +18,7 @@ from tests.scale.test_keyed_run import OPTIONS, beliefs, lines, predictions, sam
 from tests.streams.setups import bitwise
 
 from credo.scale import KeyedOptions, learn_keyed
-from credo.scale.workers import Worker, Workers
+from credo.scale.keyed_run import Worker, Workers
 
 CREDO = str(Path(sys.executable).parent / "credo")
 

@@ -13,7 +13,7 @@ from tests.serve.conftest import Host, hosting, ready
 
 from credo import bandits
 from credo.core.errors import DataError
-from credo.serve.bandit_model import BanditModel
+from credo.serve.hosting import BanditModel
 from credo.serve.journal_log import log_lines
 from credo.serve.specs import BanditSpec
 from credo.serve.verifying import verify

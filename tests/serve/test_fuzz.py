@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.serve.conftest import Host
 
-from credo.serve.document import completed
+from credo.serve.app import completed
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -16,7 +16,7 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError, DataError
-from credo.serve import app, doors, requests, writing
+from credo.serve import app, requests, writing
 from credo.serve.tokens import Tokens, require_loopback
 from credo.serve.verifying import verify
 
@@ -88,7 +88,7 @@ def test_names_and_paths_stay_inside(host: Host) -> None:
 
 
 def test_large_bodies_batches_and_queues_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert host.post(LEARN, content=b" " * (doors.BODY + 1)).status_code == 413
+    assert host.post(LEARN, content=b" " * (app.BODY + 1)).status_code == 413
     monkeypatch.setattr(requests, "BATCH", 2)
     refused = host.post(f"{LEARN}:batch", content="{}\n{}\n{}\n")
     assert refused.status_code == 413 and refused.json()["detail"].startswith("a batch must have at most 2")
@@ -173,8 +173,7 @@ def test_the_page_asks_no_other_host(host: Host) -> None:
 
 
 def test_bodies_that_come_too_slowly_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (app, doors):
-        monkeypatch.setattr(module, "SECONDS", 0.05)
+    monkeypatch.setattr(app, "SECONDS", 0.05)
 
     async def ask(path: str) -> list[dict[str, Any]]:
         sent: list[dict[str, Any]] = []

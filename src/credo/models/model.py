@@ -238,7 +238,7 @@ class Model:
         """Whether the outputs at x are affine in the parameters, by the operations that `apply` is made of.
 
         Decided while a program is compiled, for no cost in the program. True is certain; see
-        `credo.models.affine`.
+        `credo.models.model.is_affine`.
         """
         return is_affine(lambda params: self._eta(params, x), unravel(vector))
 

@@ -1,12 +1,20 @@
-"""The service over HTTP."""
+"""The service over HTTP.
+
+The routes that rows take, as plain ASGI: of a request the framework would take twice what learning takes.
+
+All other routes, and what comes in a form that these do not know, go on to the application behind.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 from litestar import Litestar, Request, Response, delete, get, post, put
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
@@ -20,15 +28,247 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 import credo
-from credo.serve.document import completed
-from credo.serve.doors import BODY, FRAMEWORK, SECONDS, Doors, failed
+from credo.core.errors import CredoError
+from credo.serve.contents import KINDS
 from credo.serve.gate import JSON_BODIES, LINE_BODIES, SAVED, Gate, require_kind
-from credo.serve.problems import Problem, Reply, encode
+from credo.serve.problems import FAILED, JSON, LINES, PROBLEM, Problem, Reply, encode, problem_reply
 from credo.serve.requests import read_lines, read_object
 from credo.serve.service import Service
+from credo.serve.specs import NAME, BanditSpec, TableSpec
 from credo.serve.tokens import Tokens
 
-__all__ = ["BATCH_BODY", "build_app"]
+__all__ = ["BATCH_BODY", "build_app", "completed"]
+
+
+BODY, SECONDS = 1 << 20, 30.0
+"""The longest body of a request, in bytes, and how long it and its answer may take."""
+
+ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
+ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
+"""What each route needs of a token."""
+
+PATH = re.compile(rf"/v1/models/([^/]{{1,200}})/({'|'.join(ROUTES)})")
+
+FRAMEWORK = "/framework"
+"""Where the framework would show its own pages, which need no token, and load scripts of other hosts."""
+
+App = Callable[[Any, Any, Any], Any]
+
+
+def failed(error: Exception) -> Reply:
+    """What is answered where a request fails."""
+    if not isinstance(error, CredoError):
+        error = Problem(500, FAILED)
+    return problem_reply(error)
+
+
+class Doors:
+    """The application as a server calls it.
+
+    Arguments:
+        app: what has all other routes.
+        service: the models.
+        tokens: who may do what.
+        gate: what a request must say of itself.
+    """
+
+    def __init__(self, app: App, service: Service, tokens: Tokens, gate: Gate) -> None:
+        self.app, self.service, self.tokens, self.gate = app, service, tokens, gate
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            self.gate.require(scope["headers"], scope["method"])
+        except Problem as problem:
+            self.service.refused += 1
+            await _send_on(problem_reply(problem), send)
+            return
+        route = PATH.fullmatch(scope["path"])
+        if route is None:
+            await self._hand_on(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            refusal = problem_reply(Problem(405, "the method must be POST."))
+            return await _send_on(refusal, send, [(b"allow", b"POST")])
+        late = 408, f"the body must come within {SECONDS:g} seconds."
+        try:
+            self.service.callers.note(scope.get("client"))
+            async with asyncio.timeout(SECONDS):
+                self._require(scope, ROUTES[route[2]])
+                require_kind(scope["headers"], JSON_BODIES)
+                content = read_object(await _read_body(receive))
+                if route[2] == "predict" and content.get("id") is not None:
+                    self._require(scope, "keep")
+                late = 504, f"no answer within {SECONDS:g} seconds; ask again with the same id."
+                reply = await self.service.submit(route[1], route[2], [content], False)
+        except TimeoutError:
+            reply = problem_reply(Problem(*late))
+        except Exception as error:
+            reply = failed(error)
+        if reply.status >= 400:
+            self.service.refused += 1
+        await _send_on(reply, send)
+
+    async def _hand_on(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let the framework answer; HEAD as GET without the body, which it does not do by itself."""
+        if scope["path"].startswith(FRAMEWORK):
+            await _send_on(problem_reply(Problem(404, "there is nothing at this path.")), send)
+            return
+        if scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_head(message: Any) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await self.app({**scope, "method": "GET"}, receive, send_head)
+
+    def _require(self, scope: Any, right: str) -> None:
+        if self.tokens.scopes is not None:
+            header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
+            self.tokens.require(header.decode("latin-1"), right)
+
+
+async def _read_body(receive: Any) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body") and size <= BODY:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "the body ended before its length.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if len(body) > BODY:
+        raise Problem(413, f"a body must have at most {BODY:,} bytes.")
+    return body
+
+
+async def _send_on(reply: Reply, send: Any, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    headers = [
+        (b"content-type", reply.kind.encode()),
+        (b"content-length", str(len(reply.body)).encode()),
+        *more,
+    ]
+    if reply.status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": int(reply.status), "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+_WORDS = {
+    "learn": "Learn a row; the answer is its forecast before, and its score.",
+    "predict": "Forecast a row; with an id it is kept, and waits for its label.",
+    "label": "Learn what was observed of a row that was forecast.",
+    "decide": "Choose an arm.",
+    "reward": "Learn the reward of a decision.",
+    "observe": "Learn from a choice that was made elsewhere.",
+}
+_REFUSALS = {
+    "400": "The body is no JSON object.",
+    "401": "The token is missing or unknown.",
+    "403": "The token has not the scope, or the request is of a page or a name of another place.",
+    "404": "There is no such model or id.",
+    "405": "The method is not one of this path.",
+    "408": "The body did not come in time.",
+    "409": "The id has come with other content.",
+    "410": "The window of the id is over.",
+    "413": "The body is too long.",
+    "415": "The body does not say that it is of a kind that is taken, or is compressed.",
+    "422": "A field is not what is allowed.",
+    "429": "Too many lines wait.",
+    "503": "The model is not ready.",
+    "504": "There was no answer in time.",
+    "507": "The disk is full.",
+}
+_TEXTS = {"/livez": "text/plain", "/metrics": "text/plain", "/v1/models/{name}/events": "text/event-stream"}
+"""What is answered with texts."""
+
+_STAGES = ("/readyz", "/v1/models/{name}/ready")
+"""What is answered with 503, and no refusal, while something is built."""
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with all routes, bodies and answers."""
+    kinds = [*KINDS.values(), TableSpec, BanditSpec]
+    _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    for lines in KINDS.values():
+        body = components[lines.__name__]
+        body["additionalProperties"] = False
+        body.setdefault("properties", {})["id"] = {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "description": "The id of the row, which makes it happen once: characters that can be printed.",
+        }
+        if lines is not KINDS["predict"]:
+            body.setdefault("required", []).append("id")
+    components["Problem"] = {
+        "type": "object",
+        "required": ["detail", "status", "title", "type"],
+        "properties": {
+            "detail": {"type": "string", "description": "A sentence with field, value and what is allowed."},
+            "field": {"type": "string"},
+            "status": {"type": "integer"},
+            "title": {"type": "string"},
+            "type": {"type": "string"},
+        },
+    }
+    document.setdefault("components", {})["schemas"] = components
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    paths, model = document["paths"], "/v1/models/{name}"
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            operation["responses"] = _of_framework(path, method)
+    for kind, words in _WORDS.items():
+        body = _body_of({"$ref": f"#/components/schemas/{KINDS[kind].__name__}"}, JSON)
+        paths[f"{model}/{kind}"] = {
+            "post": {"summary": words, "operationId": kind, "requestBody": body, "responses": _answers(JSON)}
+        }
+        batch = paths.get(f"{model}/{kind}:batch")
+        if batch is not None:
+            batch["post"] |= {
+                "requestBody": _body_of({"type": "string"}, LINES),
+                "responses": _answers(LINES),
+            }
+    specs = {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in (TableSpec, BanditSpec)]}
+    for path in (model, f"{model}/challenger"):
+        paths[path]["put"]["requestBody"] = _body_of(specs, JSON)
+    name = {"type": "string", "pattern": f"^{NAME.pattern}$"}
+    for path, operations in paths.items():
+        for operation in operations.values():
+            if "{name}" in path:
+                operation["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
+    return document
+
+
+def _of_framework(path: str, method: str) -> dict[str, Any]:
+    if path in _TEXTS:
+        return _answers(_TEXTS[path])
+    answers = _answers(JSON)
+    if path in _STAGES:
+        answers["503"] = {"description": "Not yet.", "content": answers["200"]["content"]}
+    if method == "delete":
+        answers["204"] = {"description": "It is gone."}
+    return answers
+
+
+def _body_of(schema: dict[str, Any], media: str) -> dict[str, Any]:
+    return {"required": True, "content": {media: {"schema": schema}}}
+
+
+def _answers(media: str) -> dict[str, Any]:
+    schema = {"type": "object"} if media == JSON else {"type": "string"}
+    done = {"content": {media: {"schema": schema}}}
+    waits = {"description": "It is on the disk; the model is not there yet.", **done}
+    refused = {"content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    refusals = {status: {"description": words, **refused} for status, words in _REFUSALS.items()}
+    return {"200": {"description": "Done.", **done}, "202": waits, **refusals}
 
 
 class _Collector:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import credo
 from credo.bandits import probability_best
-from credo.bandits.best.of_any_law import best_of_draws, best_of_separate_draws
-from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
+from credo.bandits.best.of_any_law import best_of_betas, best_of_draws, best_of_gammas, best_of_separate_draws
 from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
 from credo.bandits.best.quadrature import noise_nodes, wide_noise_nodes
 from credo.core.groups import pick

@@ -13,9 +13,8 @@ from scipy import stats
 import credo
 from credo import bandits
 from credo.bandits import optimize
-from credo.bandits.optimize.process_fit import fit_process, log_marginal
+from credo.bandits.optimize.process_fit import climb_in_box, fit_process, log_marginal
 from credo.bandits.optimize.promises import feasible_log_prob, improvement, knowledge
-from credo.bandits.optimize.quasi_newton import climb_in_box
 
 SPACE = bandits.Space.read([[0.0, 1.0], [0.0, 1.0]])
 PROCESS = credo.GaussianProcess(2, size=1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
-from credo.bandits.optimize.quasi_newton import climb_in_box
 from credo.bandits.optimize.space import Space
 from credo.bandits.optimize.trials import Trials
 from credo.bandits.optimize.units import Units
@@ -21,7 +22,76 @@ from credo.learners.process_belief import ProcessBelief
 from credo.linalg.entries import identity
 from credo.linalg.matrices import precision
 
-__all__ = ["fit_process", "log_marginal"]
+__all__ = ["climb_in_box", "fit_process", "log_marginal"]
+
+
+FIRST, LONGEST_STEP, SHORTER, ENOUGH = 0.1, 2.0, 0.3, 1e-4
+"""The first inverse curvature, the longest step, what a failed step is cut to, and Armijo's share."""
+
+
+class _Place(NamedTuple):
+    """Where the descent is: the point, its value and gradient, the inverse Hessian, and the next step."""
+
+    point: Array
+    value: Array
+    slope: Array
+    inverse: Array
+    step: Array
+
+
+def climb_in_box(
+    function: Callable[[Array], Array], start: Array, low: Array, high: Array, steps: int
+) -> tuple[Array, Array]:
+    """Climb a smooth function of a point (p,) in low <= point <= high, by projected BFGS.
+
+    Each step evaluates the function and its gradient once. A step that does not rise enough (Armijo) is cut
+    to 0.3 of it, and numbers that stand at an end of the box and want to leave it stay. Source: Nocedal &
+    Wright 2006, Numerical Optimization, equation 6.17.
+
+    Returns:
+        The best point (p,), and its value, which is not below that of the start.
+    """
+    kind, size = start.dtype, start.shape[0]
+
+    def look(point: Array) -> tuple[Array, Array]:
+        both: tuple[Array, Array] = jax.value_and_grad(function)(point)
+        value, slope = both
+        good = jnp.isfinite(value)
+        cost: Array = jnp.where(good, -value, jnp.inf)
+        fall: Array = jnp.where(good & jnp.isfinite(slope), -slope, 0.0)
+        return cost, fall
+
+    def move(place: _Place, _: None) -> tuple[_Place, None]:
+        point, value, slope, inverse, step = place
+        held = ((point <= low) & (slope > 0)) | ((point >= high) & (slope < 0))
+        free = jnp.where(held, 0.0, slope)
+        way = jnp.where(held, 0.0, -(inverse @ free))
+        falls = way @ free < 0
+        way = jnp.where(falls, way, -free)
+        way = way * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.max(jnp.abs(way)), 1e-30))
+        new = jnp.clip(point + step * way, low, high)
+        new_value, new_slope = look(new)
+        moved, turned = new - point, new_slope - slope
+        taken = new_value <= value + ENOUGH * (free @ moved)
+        curve = moved @ turned
+        curved = taken & (curve > 1e-10)
+        per = 1.0 / jnp.where(curved, curve, 1.0)
+        away = identity(size, kind) - per * jnp.outer(moved, turned)
+        updated = away @ inverse @ away.T + per * jnp.outer(moved, moved)
+        plain = jnp.where(falls, inverse, FIRST * identity(size, kind))
+        return _Place(
+            jnp.where(taken, new, point),
+            jnp.where(taken, new_value, value),
+            jnp.where(taken, new_slope, slope),
+            jnp.where(curved, updated, plain),
+            jnp.where(taken, jnp.ones_like(step), SHORTER * step),
+        ), None
+
+    value, slope = look(start)
+    first = _Place(start, value, slope, FIRST * identity(size, kind), jnp.ones((), kind))
+    last, _ = jax.lax.scan(move, first, None, length=steps)
+    return last.point, -last.value
+
 
 STEPS = 25
 """How many steps a start is climbed."""
