@@ -27,7 +27,18 @@ class PlainBelief(NamedTuple):
 
 class PackedBelief:
     """A belief and its learner as words: a bank has some 190 arrays, and a call with so many costs as much as
-    the arithmetic of several rows.
+    the arithmetic of several rows. `PackedBelief.of` makes one.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> def step(learner, belief, key, row):
+        ...     return learner.step(belief, *row)
+        >>> packed = PackedBelief.of(learner, learner.init(jnp.zeros(2)))
+        >>> rows = np.ones((3, 2), np.float32), np.array([1.0, 1.2, 1.1], np.float32)
+        >>> after, infos = packed.learn("example", step, rows, 4)
+        >>> infos.ok.tolist(), int(after.tree.t), int(packed.tree.t)
+        ([True, True, True], 3, 0)
     """
 
     def __init__(
