@@ -164,6 +164,22 @@ def _require_files(request: Request) -> None:
             )
 
 
+def _let_notify(session: Session, quiet: bool) -> None:
+    """Let a session note what it meets on its way."""
+    session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
+    if isinstance(session.encoding, TableEncoding):
+        session.encoding.notify = lambda sentence: note(f"credo: {sentence}", quiet)
+
+
+def _require_unreported(request: Request, source: RowSource, saved: Path | None) -> None:
+    """Refuse to go on with a source that has no more rows, unless its report is still missing."""
+    if saved is None or not output.unreported(request.run.resume, saved):
+        raise DataError(
+            f"{source.name} has no row after {source.after:,}, up to which {request.run.resume} has "
+            "learned; --again learns from its rows once more."
+        )
+
+
 def _run(
     request: Request, place: output.Folder, interrupt: Interruptible, saved: Path | None, pipe: Pipe | None
 ) -> int:
@@ -181,9 +197,7 @@ def _run(
         sentences.append(place.sentence)
     for sentence in sentences:
         note(sentence, request.run.quiet)
-    session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
-    if isinstance(session.encoding, TableEncoding):
-        session.encoding.notify = lambda sentence: note(f"credo: {sentence}", request.run.quiet)
+    _let_notify(session, request.run.quiet)
     clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
     with (
@@ -201,16 +215,13 @@ def _run(
         comparison = importance.Comparison(request, session, source)
         bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
         seconds = time.monotonic() - clock
-        if interrupt.stopped and session.rows_read == read_before and not place.belief.is_file():
+        came = session.rows_read > read_before
+        if interrupt.stopped and not came and not place.belief.is_file():
             raise KeyboardInterrupt
         if session.rows_used == 0:
             raise DataError(_nothing(source.name, bad))
-        finishing = saved is not None and output.unreported(request.run.resume, saved)
-        if session.rows_read == read_before and source.after and not finishing:
-            raise DataError(
-                f"{source.name} has no row after {source.after:,}, up to which {request.run.resume} has "
-                "learned; --again learns from its rows once more."
-            )
+        if not came and source.after:
+            _require_unreported(request, source, saved)
         checkpoints.save()
         forecasts.finish()
     if request.run.save is not None:

@@ -21,19 +21,8 @@ __all__ = ["predict_file"]
 SHOWN_BAD = 3
 
 
-def predict_file(
-    saved: Path,
-    file: str,
-    out: str,
-    level: float,
-    strict: bool,
-    spreadsheet: bool,
-    chunk: int,
-    keep: tuple[str, ...] = (),
-) -> int:
-    """Write the predictions of a file's rows, `chunk` of them in a compiled call, beside the columns `keep`
-    as they stand in the file; the exit status.
-    """
+def _load_of_a_table(saved: Path, file: str, chunk: int) -> Session:
+    """The session in a file, or in the folder of a run, which can forecast the rows of a table."""
     if saved.is_dir():
         if not (saved / BELIEF).is_file():
             raise DataError(f"{saved} has no {BELIEF}: it must be the folder of a run that has ended.")
@@ -50,6 +39,23 @@ def predict_file(
             f"{saved} was learned from a series, whose rows get their lags as they are learned: continue "
             f"with `credo learn {file} --resume {saved}`, which writes the forecast of the next steps."
         )
+    return session
+
+
+def predict_file(
+    saved: Path,
+    file: str,
+    out: str,
+    level: float,
+    strict: bool,
+    spreadsheet: bool,
+    chunk: int,
+    keep: tuple[str, ...] = (),
+) -> int:
+    """Write the predictions of a file's rows, `chunk` of them in a compiled call, beside the columns `keep`
+    as they stand in the file; the exit status.
+    """
+    session = _load_of_a_table(saved, file, chunk)
     if out != "-":
         require_writable_file(Path(out), "--out")
     bad: list[BadRow] = []

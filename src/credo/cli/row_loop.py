@@ -81,8 +81,8 @@ def stream(
     checkpoints: Checkpoints,
 ) -> list[str]:
     """Learn from all rows, and return sentences about the bad ones."""
-    bad: list[str] = []
-    bad_rows, rows_read, times = 0, 0, TimeMarks(session)
+    bad = _BadRows(request, source)
+    rows_read, times = 0, TimeMarks(session)
     session.progress.interrupted = True
     with Watch(source.total, request.run.quiet, source.share) as watch:
         if interrupt.pipe is not None:
@@ -93,14 +93,9 @@ def stream(
                 chunk: list[Forecasts] = []
                 for block in _blocks(session, rows, forecasts):
                     if block.labelled:
-                        require_good(request, source.name, block)
-                        bad_rows += len(block.bad)
-                        few = block.bad[: max(0, SHOWN_BAD - len(bad))]
-                        bad += [f"{source.name}: {in_flags(str(row))}" for row in few]
+                        bad.add(block)
                         rows_read += block.read
-                        for label, line in block.classes.items():
-                            sentence = f"line {line:,} has the new class {label!r}; it is learned too"
-                            note(sentence, request.run.quiet)
+                        _tell_classes(block, request.run.quiet)
                     if forecasts.out is None:
                         record.add(block.lines, session.learn(block))
                     else:
@@ -113,7 +108,7 @@ def stream(
                 checkpoints.add(chunk)
                 interrupt.busy = False
                 checkpoints.tick()
-                watch.tell(rows_read, session.tally, bad_rows)
+                watch.tell(rows_read, session.tally, bad.count)
                 if interrupt.stopped and interrupt.pipe is None:
                     break
         except KeyboardInterrupt:
@@ -126,11 +121,40 @@ def stream(
             checkpoints.rescue(torn=interrupt.busy)
             raise
     session.progress.interrupted = interrupt.stopped
-    if bad_rows:
-        more = "" if bad_rows <= len(bad) else f", and {bad_rows - len(bad):,} more"
-        bad = [f"{bad_rows:,} bad row{'s'[: bad_rows != 1]} skipped: {'; '.join(bad)}{more}"]
-        note(bad[0], request.run.quiet)
-    return bad
+    return bad.tell()
+
+
+class _BadRows:
+    """The rows of a source that cannot be learned: how many, and the first of them."""
+
+    def __init__(self, request: Request, source: RowSource) -> None:
+        self._request, self._name = request, source.name
+        self._shown: list[str] = []
+        self.count = 0
+
+    def add(self, block: Block) -> None:
+        """Count those of a block; an error where none may be bad."""
+        require_good(self._request, self._name, block)
+        self.count += len(block.bad)
+        few = block.bad[: max(0, SHOWN_BAD - len(self._shown))]
+        self._shown += [f"{self._name}: {in_flags(str(row))}" for row in few]
+
+    def tell(self) -> list[str]:
+        """The sentence about them, which is noted; none if all rows were good."""
+        if not self.count:
+            return []
+        left = self.count - len(self._shown)
+        more = f", and {left:,} more" if left > 0 else ""
+        rows = "row" if self.count == 1 else "rows"
+        sentence = f"{self.count:,} bad {rows} skipped: {'; '.join(self._shown)}{more}"
+        note(sentence, self._request.run.quiet)
+        return [sentence]
+
+
+def _tell_classes(block: Block, quiet: bool) -> None:
+    """Note the classes that are new in a block."""
+    for label, line in block.classes.items():
+        note(f"line {line:,} has the new class {label!r}; it is learned too", quiet)
 
 
 def _blocks(session: Session, rows: Chunk | Images, forecasts: ForecastFile) -> Iterator[Block]:

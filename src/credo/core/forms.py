@@ -61,7 +61,7 @@ _WORDS: dict[object, str] = {
 }
 
 
-def require_form(value: object, form: Any, field: str) -> None:
+def require_form(value: object, form: Any, field: str) -> None:  # noqa: C901 - a case after the other
     """Refuse JSON data that have not the form of an annotation, by a `FormatError` that names the place.
 
     A whole number is at least 0, and at most `LARGEST_COUNT` or the number with which it is `Annotated`; a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -203,16 +204,20 @@ def _require_table(spec: TableSpec) -> None:
     if spec.time_unit is not None:
         require_choice("time_unit", spec.time_unit, tuple(UNITS))
     require_nonnegative("lateness", spec.lateness)
-    if spec.columns is None:
-        return
-    for name, given in spec.columns.items():
+    if spec.columns is not None:
+        _require_columns(spec, spec.columns)
+
+
+def _require_columns(spec: TableSpec, columns: Mapping[str, str]) -> None:
+    """Refuse named columns that make no table."""
+    for name, given in columns.items():
         if given not in KINDS:
             raise CredoError(
                 f"columns.{name} must be {_listed(KINDS)}; got {given!r:.60}.", field=f"columns.{name}"
             )
-    if spec.target in spec.columns:
+    if spec.target in columns:
         raise CredoError(f"columns must not hold the target, {spec.target!r}.", field="columns")
-    if not set(spec.columns) - set(spec.drop):
+    if not set(columns) - set(spec.drop):
         raise CredoError("columns must hold at least one column; got none.", field="columns")
     kind = next((kind for task, kind in TARGET_KINDS.items() if task == spec.task), None)
     if kind is not None and kind.classed and spec.classes is None:

@@ -33,7 +33,9 @@ Functions: TypeAlias = dict[str, Any]
 """A user's functions by their path, which are not stored; and the structures of trees of other libraries."""
 
 
-def encode(value: object, path: str, tensors: Tensors, functions: Functions | None = None) -> Json:
+def encode(  # noqa: C901 - a case after the other
+    value: object, path: str, tensors: Tensors, functions: Functions | None = None
+) -> Json:
     """JSON for a structure of records and containers; `tensors` and `functions` collect theirs by path."""
 
     def inner(child: object, name: object) -> Json:

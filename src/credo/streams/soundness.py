@@ -163,17 +163,7 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
     elif type(value) is not kind:
         _refuse(path, f"must be a {kind.__name__} for this learner; got a {type(value).__name__}")
     elif dataclasses.is_dataclass(like):
-        for field in dataclasses.fields(like):
-            inner, other = getattr(value, field.name), getattr(like, field.name)
-            where = f"{path}.{field.name}"
-            if isinstance(like, Anchor) and isinstance(inner, Covariance) and type(inner) is not type(other):
-                if inner.size != other.size:  # a prior that was given as a matrix
-                    _refuse(where, f"must be of size {other.size}; got {inner.size}")
-                continue
-            if not field.metadata.get("static"):
-                _compare(inner, other, where, batch, dtypes)
-            elif inner != other:
-                _refuse(where, f"must be {other!r} for this learner; got {inner!r}")
+        _compare_fields(value, like, path, batch, dtypes)
     elif isinstance(like, list | tuple):
         if len(value) != len(like):
             _refuse(path, f"must have {len(like)} entries; got {len(value)}")
@@ -184,6 +174,21 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
             _refuse(path, f"must have the entries {sorted(like)}; got {sorted(value)}")
         for name, other in like.items():
             _compare(value[name], other, f"{path}.{name}", batch, dtypes)
+
+
+def _compare_fields(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]) -> None:
+    """Refuse a record whose fields differ from those expected."""
+    for field in dataclasses.fields(like):
+        inner, other = getattr(value, field.name), getattr(like, field.name)
+        where = f"{path}.{field.name}"
+        if isinstance(like, Anchor) and isinstance(inner, Covariance) and type(inner) is not type(other):
+            if inner.size != other.size:  # a prior that was given as a matrix
+                _refuse(where, f"must be of size {other.size}; got {inner.size}")
+            continue
+        if not field.metadata.get("static"):
+            _compare(inner, other, where, batch, dtypes)
+        elif inner != other:
+            _refuse(where, f"must be {other!r} for this learner; got {inner!r}")
 
 
 def _compare_leaf(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]) -> None:

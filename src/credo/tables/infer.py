@@ -170,19 +170,18 @@ def _infer_target(
     shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
     several = f"target {name!r} has {count} distinct values ({shown})"
     few = count <= 2 or (count <= 20 and count <= 0.05 * len(cells))
-    if task is None:
-        classed = not numeric or (whole and few)
-        task = "classification" if classed else "regression"
-        if classed:
-            other = "; `task='regression'` to override" if numeric or flags else ""
-            why = f"{several}: classification{other}"
-        elif whole:
-            why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
-            why += _other_tasks(usable)
-        else:
-            why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
-    else:
+    if task is not None:
         why = f"target {name!r}: {task}, as asked"
+    elif not numeric or (whole and few):
+        task = "classification"
+        other = "; `task='regression'` to override" if numeric or flags else ""
+        why = f"{several}: classification{other}"
+    else:
+        task = "regression"
+        found = f"target {name!r} holds numbers"
+        why = f"{several} in {len(cells)} rows" if whole else found
+        why += ": regression; `task='classification'` to override"
+        why += _other_tasks(usable) if whole else ""
     if numeric and wrong.any():
         text = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
         why += (

@@ -299,7 +299,7 @@ def open_member(path: str) -> tuple[IO[bytes], str]:
         raise DataError(f"{path} cannot be unpacked ({why}); name the file inside it.") from None
 
 
-def sniff(head: bytes, name: str, promised: Format | None) -> Format:
+def sniff(head: bytes, name: str, promised: Format | None) -> Format:  # noqa: C901 - a case after the other
     """What the first bytes of a source hold, where that agrees with the format that was promised."""
     claim = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
     if head[:4] == b"PAR1":

@@ -258,6 +258,25 @@ def _format_of(line: Mapping[str, Any], where: str) -> LogFormat:
     )
 
 
+def _weighed(decisions: Sequence[DecisionLine]) -> tuple[list[DecisionLine], dict[str, int], int]:
+    """The decisions whose propensity is known; the places of all ids among them, -1 for one that is left out;
+    and how many decisions had the id of an earlier one.
+    """
+    kept: list[DecisionLine] = []
+    places: dict[str, int] = {}
+    duplicates = 0
+    for decision in decisions:
+        if decision.id is not None and decision.id in places:
+            duplicates += 1
+            continue
+        weighed = math.isfinite(decision.propensity)
+        if decision.id is not None:
+            places[decision.id] = len(kept) if weighed else -1
+        if weighed:
+            kept.append(decision)
+    return kept, places, duplicates
+
+
 def join_lines(
     decisions: Sequence[DecisionLine],
     rewards: Sequence[RewardLine] = (),
@@ -278,21 +297,10 @@ def join_lines(
             f"the decisions of a log must all be thinned at one rate (`pdrop`); these are at "
             f"{len(rates)} rates from {min(rates):g} to {max(rates):g}."
         )
-    kept: list[DecisionLine] = []
-    places: dict[str, int] = {}
+    kept, places, duplicates = _weighed(decisions)
+    unweighed = len(decisions) - len(kept) - duplicates
     parts: dict[tuple[int, str], float] = {}
-    duplicates = unknown = late = unweighed = 0
-    for decision in decisions:
-        if decision.id is not None and decision.id in places:
-            duplicates += 1
-            continue
-        weighed = math.isfinite(decision.propensity)
-        if decision.id is not None:
-            places[decision.id] = len(kept) if weighed else -1
-        if weighed:
-            kept.append(decision)
-        else:
-            unweighed += 1
+    unknown = late = 0
     values = np.array([decision.reward for decision in kept])
     for reward in rewards:
         place = places.get(reward.id)
