@@ -25,7 +25,7 @@ from credo.tables.tasks import TARGET_KINDS, TargetKind
 SOURCES = Path(credo.__file__).parent
 HOMES = {"tables/tasks.py", "recipes/tasks.py"}
 COUNTING = {
-    "bandits/scaling.py",
+    "bandits/rewards.py",
     "bandits/service/storage.py",
     "cli/bandit_report.py",
     "metrics/losses.py",
