@@ -33,9 +33,11 @@ def known_spread(mean: Number, sd: Number) -> Any:
     return sd > TINY * abs(mean)
 
 
-def far_from(count: float) -> float:
-    """How many standard deviations from the mean an entry is far, after so many entries or so much weight."""
-    return FAR * (1.0 + (YOUNG / max(count, 1.0)) ** 2)
+def far_from(count: Number) -> Number:
+    """How many standard deviations from the mean an entry is far, after so many entries or so much weight, at
+    least 1.
+    """
+    return FAR * (1.0 + (YOUNG / count) ** 2)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +112,7 @@ class ColumnMoments:
         """Take in an entry that may be far from the others, or too close to those before it."""
         count, new = self.count, False
         gap, (length, about, around) = x - mean, self.streak
-        far = known_spread(mean, sd) and abs(gap) > far_from(self.total) * sd
+        far = known_spread(mean, sd) and abs(gap) > far_from(max(self.total, 1.0)) * sd
         early = count <= EARLY and not self.restarts
         if (length > 0) if far else early and length < 0 and abs(x - about) <= CLOSE * sd:
             size = abs(length) + 1.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.core.outlying import CLOSE, EARLY, FAR, YOUNG, inliers
-from credo.tables.column_moments import LARGEST, ColumnMoments, entry_by_entry, known_spread
+from credo.core.outlying import CLOSE, EARLY, FAR, inliers
+from credo.tables.column_moments import LARGEST, ColumnMoments, entry_by_entry, far_from, known_spread
 
 __all__ = ["Moments"]
 
@@ -199,7 +199,7 @@ class Moments:
         length, latest = streaks[:, 0], streaks[:, 1]
         seen = np.abs(x) <= LARGEST  # NaN is not
         entries = np.where(seen, x, 0.0)
-        limit = FAR * (1.0 + (YOUNG / np.maximum(self.count, 1)) ** 2)
+        limit = far_from(np.maximum(self.count, 1.0))
         far = known_spread(mean, sd) & (np.abs(entries - mean) > limit * sd)
         early = (self.count <= EARLY) & (streaks[:, 3] == 0)
         close = early & (length < 0) & (np.abs(entries - latest) <= CLOSE * sd)
