@@ -213,7 +213,7 @@ def test_an_entry_that_is_taken_is_one_that_is_standardised_and_then_observed(se
         z = observed.z(x, 8.0)
         observed.observe(x)
         assert taken.take(x, 8.0) == z and taken.state() == observed.state()
-    assert observed.restarts
+    assert observed.streaks.restarts
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -224,7 +224,7 @@ def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> No
         column.observe(x)
         negated.observe(-x)
         assert (negated.mean, negated.sd) == (-column.mean, column.sd)
-    assert column.events
+    assert column.streaks.events
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_a_sentinel_between_the_far_entries_of_a_tail_stays_out_of_the_moments()
         column.observe(x)
         naive.observe(x)
         moments = observe(moments, jnp.full(1, x))
-    assert column.events >= 3 and column.farthest == naive.farthest == -999.0
+    assert column.streaks.events >= 3 and column.streaks.farthest == naive.farthest == -999.0
     kept = clean[dirty != -999.0]
     for mean, sd in ((column.mean, column.sd), (naive.mean, naive.sd)):
         np.testing.assert_allclose(mean, kept.mean(), rtol=0.02)
@@ -258,9 +258,9 @@ def test_far_entries_that_creep_are_compared_with_the_farthest() -> None:
         naive.observe(x)
         moments = observe(moments, jnp.full(1, x))
         kept = float(moments.values[0, 9]), float(moments.values[0, 10])
-        assert column.events == naive.events == kept[0]
-        assert not column.events or column.farthest == naive.farthest == kept[1]
-    assert column.events > 3
+        assert column.streaks.events == naive.events == kept[0]
+        assert not column.streaks.events or column.streaks.farthest == naive.farthest == kept[1]
+    assert column.streaks.events > 3
 
 
 def test_of_a_column_without_entries_the_moments_are_zero() -> None:

@@ -12,16 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.fields import field, nonnegative_at
-from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG, inliers
+from credo.core.outlying import (
+    Batch,
+    Known,
+    Streaks,
+    is_close,
+    is_far,
+    judge,
+    known_spread,
+    standardise,
+)
 from credo.core.platforms import accelerated
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
 
 __all__ = ["RunningMoments", "farthest"]
-
-TINY = 1e-12
-"""A spread below this share of the mean's size is rounding error and counts as none."""
 
 MOST = 2.0**24
 """After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
@@ -110,18 +116,14 @@ class RunningMoments:
         dtype = self.values.dtype
         entries = np.asarray(rows, np.float64)
         flat = np.where(np.abs(entries) <= farthest(dtype), entries, np.nan).reshape(len(entries), -1)
-        here = inliers(flat, None if weights is None else np.asarray(weights, np.float64)).reshape(
-            entries.shape
-        )
-        times = np.ones(len(entries)) if weights is None else np.asarray(weights, np.float64)
-        share = here * times.reshape(-1, *(1,) * (entries.ndim - 1))
-        total = share.sum(axis=0)
-        safe = np.where(total > 0, total, 1.0)
-        entries = np.where(here, entries, 0.0)
-        start = (share * entries).sum(axis=0) / safe
-        mean = start + (share * (entries - start)).sum(axis=0) / safe
-        var = (share * (entries - mean) ** 2).sum(axis=0) / safe
-        count = np.minimum(np.maximum((share > 0).sum(axis=0), np.round(total)), MOST)
+        times = None if weights is None else np.asarray(weights, np.float64)
+        batch = Batch.of(flat, times)
+        here = batch.here if times is None else batch.here & (times > 0)[:, None]
+        total, mean = (part.reshape(entries.shape[1:]) for part in (batch.total, batch.mean))
+        some = np.where(total > 0, total, 1.0)
+        var = batch.squares.reshape(entries.shape[1:]) / some
+        number = here.sum(axis=0).reshape(entries.shape[1:])
+        count = np.minimum(np.maximum(number, np.round(total)), MOST)
         high = np.asarray(mean, dtype)
         kind = np.asarray(self.stay().values[..., 4])
         columns = (count, high, mean - high.astype(np.float64), var, kind)
@@ -175,7 +177,8 @@ class RunningMoments:
     @property
     def known(self) -> Array:
         """Whether the entries have a spread that is more than rounding error (D,)."""
-        return self.sd > TINY * jnp.abs(self.values[..., 1])
+        spread: Array = known_spread(self.values[..., 1], self.sd)
+        return spread
 
     @property
     def scale(self) -> Array:
@@ -195,9 +198,8 @@ class RunningMoments:
 
         They are 0 while no spread is known, and beyond a hundred standard deviations they come near to 0.
         """
-        limit, away = self.limit(clip), self.gap(x) / self.scale
-        near = jnp.minimum(1.0, (ABSURD / jnp.maximum(jnp.abs(away), ABSURD)) ** 2)
-        return jnp.where(self.known, jnp.clip(away, -limit, limit) * near, 0.0)
+        z: Array = standardise(jnp, self.gap(x) / self.scale, self.limit(clip))
+        return jnp.where(self.known, z, 0.0)
 
     def observe(self, x: Array) -> RunningMoments:
         """Take in one row. Entries that are missing, far, or of a size above `farthest`, leave the moments.
@@ -208,22 +210,20 @@ class RunningMoments:
         old = self.values
         # Comparisons with NaN are false.
         seen = (jnp.abs(x) <= farthest(x.dtype)) & (old[..., 4] == LEARNS)
-        unusual = jnp.any(seen & (self._far(x) | self._close(x)))
+        known, streaks = self._known, self._streaks
+        unusual = jnp.any(seen & (is_far(jnp, self.gap(x), known) | is_close(x, known, streaks)))
         if accelerated():
             return RunningMoments(_with_streaks(old, x, seen))
         # Nearly all rows are usual, and have the same bits by a fifth of the arithmetic.
         return RunningMoments(jax.lax.cond(unusual, _with_streaks, _with_usual, old, x, seen))
 
-    def _far(self, x: Array) -> Array:
-        """Which entries are too far from the mean to be taken in."""
-        wide = FAR * (1.0 + (YOUNG / jnp.maximum(self.count, 1.0)) ** 2)
-        return self.known & (jnp.abs(self.gap(x)) > wide * self.sd)
+    @property
+    def _known(self) -> Known:
+        return Known(self.sd, self.known, self.count, self.count)
 
-    def _close(self, x: Array) -> Array:
-        """Which entries are too close to those before them: something absurd stood among the first ones."""
-        number, length, about, begun = (self.values[..., place] for place in (0, 5, 6, 8))
-        early = (number <= EARLY) & (begun == 0) & (length < 0)
-        return early & (jnp.abs(x - about) <= CLOSE * self.sd)
+    @property
+    def _streaks(self) -> Streaks:
+        return Streaks(*(self.values[..., place] for place in range(5, WIDTH)))
 
 
 def _with_usual(old: Array, x: Array, seen: Array) -> Array:
@@ -240,43 +240,27 @@ def _with_usual(old: Array, x: Array, seen: Array) -> Array:
 def _with_streaks(old: Array, x: Array, seen: Array) -> Array:
     """The moments after any entries; see `RunningMoments`."""
     before = RunningMoments(old)
-    number, length, about, around = (old[..., place] for place in (0, 5, 6, 7))
-    entry = jnp.where(seen, x, about)
-    gap, sd = jnp.where(seen, before.gap(x), 0.0), before.sd
-    far, close = seen & before._far(x), before._close(entry)
-    # The streak of entries that do not fit goes on, or begins with this one.
-    away = entry - about
-    goes_on = jnp.where(far, length > 0, close)
-    size = jnp.where(goes_on, jnp.abs(length), 0.0) + 1.0
-    about = jnp.where(goes_on, about + away / size, entry)
-    around = jnp.where(goes_on, (1.0 - 1.0 / size) * (around + away**2 / size), 0.0)
-    alone = far & ~goes_on
-    first, farthest = old[..., 9] == 0, old[..., 10]
-    new = alone & (first | (jnp.abs(entry - farthest) > CLOSE * jnp.abs(gap)))
-    events = old[..., 9] + new.astype(old.dtype)
-    farther = new & (first | (jnp.abs(gap) > jnp.abs(before.gap(farthest))))
-    # A full streak is taken in, alone or beside what was there.
-    spread, shift = jnp.sqrt(around), before.gap(about)
-    absurd = jnp.maximum(jnp.abs(shift), spread) > ABSURD * sd
-    full = size >= STREAK
-    again = full & (absurd | ~far) & (spread > TINY * jnp.abs(about))
-    joined = full & far & ~absurd
+    streaks = before._streaks
+    latest: Array = streaks.mean
+    entry = jnp.where(seen, x, latest)
+    found = judge(jnp, entry, before._known, streaks, before.gap)
+    size: Array = found.size
+    joined: Array = found.joined
+    about: Array = found.streaks.mean
+    around: Array = found.streaks.var
     # The moments take in the entry, or the streak.
-    taken = joined | ~far | (new & (events >= EVENTS))
-    reach = FAR * events * sd
-    own = jnp.where(joined, shift, jnp.where(far, jnp.clip(gap, -reach, reach), gap))
+    gap = before.gap(entry)
+    own = jnp.where(found.far, jnp.clip(gap, -found.reach, found.reach), gap)
+    own = jnp.where(joined, before.gap(about), own)
     weight = jnp.where(joined, size, 1.0)
-    count = jnp.minimum(number, MOST - weight) + weight
+    count = jnp.minimum(old[..., 0], MOST - weight) + weight
     share = weight / count
     var = (1.0 - share) * (old[..., 3] + share * own**2) + jnp.where(joined, share * around, 0.0)
+    taken = found.taken | joined
     learned = _placed(old, taken, ((0, count), *_moved_mean(old, share * own), (3, var)))
     begun = ((0, size), (1, about), (2, jnp.zeros_like(about)), (3, around))
-    moments = _placed(learned, again, begun)
-    ended = again | joined
-    streak = (5, jnp.where(ended, 0.0, jnp.where(far, size, -size))), (6, about), (7, around)
-    tally = (8, old[..., 8] + again.astype(old.dtype)), (9, jnp.where(ended, 0.0, events))
-    last = (10, jnp.where(farther, entry, farthest))
-    return jnp.where(seen[..., None], _placed(moments, seen, (*streak, *tally, last)), old)
+    moments = _placed(learned, found.again, begun)
+    return jnp.where(seen[..., None], _placed(moments, seen, enumerate(found.streaks, 5)), old)
 
 
 def _moved_mean(old: Array, step: Array) -> tuple[tuple[int, Array], tuple[int, Array]]:

@@ -12,6 +12,7 @@ import numpy as np
 from credo.adapt import Around, Bank
 from credo.beliefs import embed
 from credo.core.errors import FormatError
+from credo.core.outlying import known_spread
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
@@ -25,7 +26,6 @@ from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES, slots
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget, Schema
-from credo.tables.column_moments import known_spread
 
 __all__ = ["Early", "Part", "Runner"]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.adapt import Hypotheses, Monitoring, Resettable
 from credo.core.errors import DataError
+from credo.core.outlying import known_spread
 from credo.core.types import PyTree
 from credo.learners import Info, Learner
 from credo.live import passes
@@ -23,7 +24,6 @@ from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
 from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema
-from credo.tables.column_moments import known_spread
 
 __all__ = ["Trainer"]
 

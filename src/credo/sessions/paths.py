@@ -9,13 +9,13 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, DataError
+from credo.core.outlying import known_spread
 from credo.live.passes import draw_rows
 from credo.live.series import SeriesEncoding
 from credo.live.targets import SCALER, WARMUP
 from credo.sessions.session import Session
 from credo.tables import Chunk
 from credo.tables.cells import Cells, to_list
-from credo.tables.column_moments import known_spread
 from credo.tables.lags import LaggedChunk
 
 __all__ = [

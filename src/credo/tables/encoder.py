@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.core.outlying import ABSURD
+from credo.core.outlying import known_spread, standardise
 from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.column_moments import known_spread
 from credo.tables.moments import Moments
 from credo.tables.prepared import Preparation, Prepared, cells_of
 from credo.tables.scaling import shrunk_clip
@@ -229,11 +228,9 @@ class Encoder:
         if not self.standardise:
             return after, values
         spread = known_spread(mean, sd)
-        limit, every = shrunk_clip(count, self.clip), np.count_nonzero(spread) == spread.size
+        every = np.count_nonzero(spread) == spread.size
         away = (values - mean) / (sd if every else np.where(spread, sd, 1.0))
-        z, size = np.maximum(np.minimum(away, limit), -limit), np.abs(away)
-        if np.count_nonzero(size > ABSURD):
-            z = z * (ABSURD / np.maximum(size, ABSURD)) ** 2
+        z = standardise(np, away, shrunk_clip(count, self.clip))
         return after, z if every else np.where(spread, z, 0.0)
 
     def observed(self, chunk: Chunk) -> np.ndarray:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.core.outlying import CLOSE, EARLY, FAR, inliers
-from credo.tables.column_moments import LARGEST, ColumnMoments, entry_by_entry, far_from, known_spread
+from credo.core.outlying import EARLY, FAR, Batch, Known, Streaks, is_close, is_far, known_spread
+from credo.tables.column_moments import BLANK, LARGEST, ColumnMoments, entry_by_entry
 
 __all__ = ["Moments"]
 
@@ -103,18 +103,12 @@ class Moments:
             x: (n, D) float64, NaN if an entry is missing. What is far from all others is left out.
             weights: (n,) float64, above 0; None if each row counts once.
         """
-        x = np.ascontiguousarray(np.where(inliers(x, weights), x, np.nan))
-        here = ~np.isnan(x)
-        share = here if weights is None else here * weights[:, None]
-        total = share.sum(axis=0)
-        filled = np.where(here, x, 0.0)
-        start = (share * filled).sum(axis=0) / _some(total)
-        away = np.where(here, x - start, 0.0)
-        centre = np.where(total > 0, start + (share * away).sum(axis=0) / _some(total), np.nan)
-        s2 = (share * np.where(here, x - centre, 0.0) ** 2).sum(axis=0)
+        batch = Batch.of(np.ascontiguousarray(x), weights)
+        centre = np.where(batch.total > 0, batch.mean, np.nan)
         zero = np.zeros(x.shape[1])
-        count = here.sum(axis=0)
-        return Moments(np.array(len(x)), count, centre, zero, s2, None if weights is None else total)
+        count = batch.here.sum(axis=0)
+        weight = None if weights is None else batch.total
+        return Moments(np.array(len(x)), count, centre, zero, batch.squares, weight)
 
     @property
     def restarts(self) -> np.ndarray:
@@ -123,7 +117,7 @@ class Moments:
 
     @property
     def _streaks(self) -> np.ndarray:
-        blank = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, np.nan], (len(self.count), 1))
+        blank = np.tile(BLANK, (len(self.count), 1))
         return blank if self.streaks is None else self.streaks
 
     def begun_again(self, before: Moments) -> np.ndarray:
@@ -134,11 +128,9 @@ class Moments:
 
     def column(self, place: int) -> ColumnMoments:
         """The moments of one column, to be continued entry by entry."""
-        length, about, around, restarts, events, last = self._streaks[place].tolist()
         centre, s1, s2, total = (float(part[place]) for part in (self.centre, self.s1, self.s2, self.total))
-        streak = (length, about, around)
-        count = int(self.count[place])
-        return ColumnMoments(count, centre, s1, s2, total, streak, int(restarts), int(events), last)
+        streaks = Streaks(*self._streaks[place].tolist())
+        return ColumnMoments(int(self.count[place]), centre, s1, s2, total, streaks)
 
     def scan(
         self, x: np.ndarray, weights: np.ndarray | None = None
@@ -195,24 +187,22 @@ class Moments:
     def _one_of_few(self, x: np.ndarray) -> Moments | None:
         """`_one` where some columns are young: all columns at once, as `ColumnMoments` takes one entry."""
         mean, sd = self._now
-        streaks = self._streaks
-        length, latest = streaks[:, 0], streaks[:, 1]
+        streaks = Streaks(*self._streaks.T)
         seen = np.abs(x) <= LARGEST  # NaN is not
         entries = np.where(seen, x, 0.0)
-        limit = far_from(np.maximum(self.count, 1.0))
-        far = known_spread(mean, sd) & (np.abs(entries - mean) > limit * sd)
-        early = (self.count <= EARLY) & (streaks[:, 3] == 0)
-        close = early & (length < 0) & (np.abs(entries - latest) <= CLOSE * sd)
-        if np.count_nonzero(seen & (far | close)):
+        known = Known(sd, known_spread(mean, sd), self.count, self.count)
+        unusual = is_far(np, entries - mean, known) | is_close(entries, known, streaks)
+        if np.count_nonzero(seen & unusual):
             return None
+        early = (self.count <= EARLY) & (streaks.restarts == 0)
         centre = np.where(seen & (self.count == 0), entries, self.centre)
         away = np.where(seen, entries - centre, 0.0)
         kept = self.streaks
-        if early.any() or length.any():
-            kept = streaks.copy()
-            kept[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), length)
-            kept[:, 1] = np.where(seen, np.where(early, entries, 0.0), latest)
-            kept[:, 2] = np.where(seen, 0.0, streaks[:, 2])
+        if early.any() or streaks.length.any():
+            kept = self._streaks.copy()
+            kept[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), streaks.length)
+            kept[:, 1] = np.where(seen, np.where(early, entries, 0.0), streaks.mean)
+            kept[:, 2] = np.where(seen, 0.0, streaks.var)
         s1, s2 = self.s1 + away, self.s2 + away * away
         after = Moments(self.rows + 1, self.count + seen, centre, s1, s2, None, kept)
         return after._centred() if int(after.rows) % BLOCK == 0 else after
@@ -258,7 +248,7 @@ class Moments:
                 state = (column.count, column.centre, column.s1, column.s2, column.total)
                 for array, number in zip(last, state, strict=True):
                     array[place] = number
-                streaks[place] = *column.streak, column.restarts, column.events, column.farthest
+                streaks[place] = column.streaks
         weight = None if total is count else last[4]
         after = Moments(self.rows + len(x), last[0], last[1], last[2], last[3], weight, streaks)
         return after._centred() if int(after.rows) % BLOCK == 0 else after, means, sds, count[:-1]

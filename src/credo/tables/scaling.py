@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.tables.column_moments import known_spread
+from credo.core.outlying import known_spread
 from credo.tables.moments import Moments
 
 __all__ = ["ScaledTarget", "TargetScaler", "shrunk_clip"]
