@@ -43,7 +43,9 @@ class Asked(NamedTuple):
         """What of both a number reaches."""
 
         def good(limit: float) -> bool:
-            return value <= limit if self.most else value >= limit
+            if self.most:
+                return value <= limit
+            return value >= limit
 
         return "aim" if good(self.aim) else "must" if good(self.must) else "no"
 
@@ -111,7 +113,9 @@ def asked(row: str, against: str) -> Asked | None:
     title, _, ours = row.rpartition(": ")
     peer = "BONG, update alone" if against.startswith("BONG") else against
     found = goal(title, ours, peer)
-    return None if found is None else Asked(*found)
+    if found is None:
+        return None
+    return Asked(*found)
 
 
 def goal(title: str, ours: str, theirs: str) -> Goal | None:

@@ -147,7 +147,9 @@ class LinearArms:
     """
 
     def __init__(self, width: float, discount: float, drawn: bool, arms: int, inputs: int, seed: int) -> None:
-        self.width, self.discount, self.drawn = width, discount, drawn
+        self.width = width
+        self.discount = discount
+        self.drawn = drawn
         self.moments = np.zeros((arms, inputs + 1, inputs + 1))
         self.sums = np.zeros((arms, inputs + 1))
         self.inverses = np.stack([np.eye(inputs + 1)] * arms)
@@ -248,7 +250,9 @@ def scores_of(
     build: Build, environment: AnyEnvironment, offered: Sequence[Any], steps: int
 ) -> dict[str, Any]:
     """What another agent earns."""
-    earned, lost, seconds = [], [], []
+    earned = []
+    lost = []
+    seconds = []
     for seed, stream in enumerate(offered):
         reward, cost = play_peer(build, stream, seed, steps, False)
         earned.append(float(reward.sum()))
@@ -282,7 +286,8 @@ def run(name: str, folder: Path, seeds: int, only: Sequence[str], again: bool) -
             found[agent] = scores_of(build, environment, offered, steps)
         file.write_text(json.dumps(found, indent=1))
         totals = found[agent]
-        reward, regret = np.mean(totals["reward"]), np.mean(totals["regret"])
+        reward = np.mean(totals["reward"])
+        regret = np.mean(totals["regret"])
         print(f"# {name}: {agent}: reward {reward:,.1f} regret {regret:,.1f}", flush=True)
 
 

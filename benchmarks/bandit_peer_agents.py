@@ -80,7 +80,8 @@ class VowpalWabbit:
         self.rng = np.random.default_rng(seed)
         self.lines = [f"|a a{arm}" for arm in range(arms)]
         self.best: float = settings["best"]
-        self.context, self.propensity = "", 1.0
+        self.context = ""
+        self.propensity = 1.0
 
     def decide(self, x: np.ndarray) -> int:
         """Draw an arm from the pmf."""
@@ -105,7 +106,8 @@ class VowpalWabbitByNumber:
         self.model = workspace(f"--cb_explore {arms} {settings['options']} --random_seed {seed + 1} --quiet")
         self.rng = np.random.default_rng(seed)
         self.best: float = settings["best"]
-        self.context, self.propensity = "", 1.0
+        self.context = ""
+        self.propensity = 1.0
 
     def decide(self, x: np.ndarray) -> int:
         """Draw an arm from the pmf."""
@@ -150,7 +152,8 @@ class RiverWithoutContext:
     """River's Thompson sampling, which sees no context: what is lost without one."""
 
     def __init__(self, settings: Mapping[str, Any], arms: int, inputs: int, seed: int) -> None:
-        bandit, proba = importlib.import_module("river.bandit"), importlib.import_module("river.proba")
+        bandit = importlib.import_module("river.bandit")
+        proba = importlib.import_module("river.proba")
         self.policy = bandit.ThompsonSampling(reward_obj=proba.Beta(), seed=seed, **settings)
         self.arms = list(range(arms))
 
@@ -179,7 +182,9 @@ class MabWiser:
 
     def decide(self, x: np.ndarray) -> int:
         """The arm that the policy prefers."""
-        return int(self.model.predict(_row(x))) if self.first is None else self.first
+        if self.first is None:
+            return int(self.model.predict(_row(x)))
+        return self.first
 
     def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
         """Learn one row."""
@@ -194,7 +199,8 @@ class BayesianBandits:
     def __init__(self, settings: Mapping[str, Any], arms: int, inputs: int, seed: int) -> None:
         module = importlib.import_module("bayesianbandits")
         own = dict(settings)
-        learner, policy = getattr(module, own.pop("learner")), getattr(module, own.pop("policy"))
+        learner = getattr(module, own.pop("learner"))
+        policy = getattr(module, own.pop("policy"))
         alpha = {"alpha": own.pop("width")} if "width" in own else {}
         each = [module.Arm(arm, learner=learner(**own)) for arm in range(arms)]
         self.agent = module.ContextualAgent(each, policy(**alpha), random_seed=seed)

@@ -144,7 +144,8 @@ def build_peer(name: str, settings: Settings) -> Build:
         settings: what it takes.
     """
     words = name.replace(",", "").split()
-    kind, extra = words[0], {}
+    kind = words[0]
+    extra = {}
     if kind in ("MABWiser", "contextualbandits"):
         extra = {"policy": words[1]}
     elif kind == "bayesianbandits":

@@ -101,7 +101,8 @@ def print_times(turns: int) -> None:
 
 def linear_agents(rows: Rows) -> dict[str, Entry]:
     """Our agents with a linear model for each of seven arms, over all rows in one compiled program."""
-    known, unknown = credo.Normal(0.1), credo.Normal(credo.InverseGamma(2.0, 0.2))
+    known = credo.Normal(0.1)
+    unknown = credo.Normal(credo.InverseGamma(2.0, 0.2))
     ours = {}
     for name, noise, var, policy in (
         ("linear, UCB", known, 1.0, bandits.UCB(1.0)),
@@ -131,7 +132,8 @@ def _linear(turns: int) -> None:
 def _network(
     title: str, rows: Rows, hidden: int, peers: Mapping[str, tuple[Settings, int, Goal]], turns: int
 ) -> None:
-    arms, inputs = rows.rewards.shape[1], rows.x.shape[1]
+    arms = rows.rewards.shape[1]
+    inputs = rows.x.shape[1]
     net = credo.MLP(outputs=arms, hidden=(hidden,))
     params = net.init(0, (inputs,))
     learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(10))
@@ -235,7 +237,8 @@ def _scan(agent: bandits.Agent, belief: Any, rows: Rows, learn: bool = True) -> 
 
         return jax.lax.scan(body, belief, (x, rewards, jnp.arange(len(x))))
 
-    x, rewards = jnp.asarray(rows.x), jnp.asarray(rows.rewards)
+    x = jnp.asarray(rows.x)
+    rewards = jnp.asarray(rows.rewards)
     return Entry(len(rows.x), lambda: jax.block_until_ready(run(agent, belief, x, rewards)))
 
 
@@ -292,8 +295,12 @@ def _shown(times: Sequence[float]) -> str:
 
 
 def _compared(ratio: float) -> str:
-    return f"{ratio:.1f}x faster" if ratio >= 1 else f"{1 / ratio:.1f}x slower"
+    if ratio >= 1:
+        return f"{ratio:.1f}x faster"
+    return f"{1 / ratio:.1f}x slower"
 
 
 def _verdict(met: bool) -> str:
-    return "met" if met else "**missed**"
+    if met:
+        return "met"
+    return "**missed**"

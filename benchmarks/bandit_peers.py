@@ -46,7 +46,9 @@ from credo_papers.engine.purposes import SCORED
 
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-ROW_KEYS, REWARD_KEYS, ADVANCE_KEYS = 0, 2, 4
+ROW_KEYS = 0
+REWARD_KEYS = 2
+ADVANCE_KEYS = 4
 """What `play` folds into the key of a seed for these; `agree` checks that they are the same."""
 
 
@@ -139,7 +141,9 @@ def agree(report: PlayReport, stream: Stream) -> None:
 
 def rewards(title: str, options: argparse.Namespace) -> list[Result]:
     """Every agent in one world, ours first; what `--keep` has already is not run again."""
-    world, seeds, steps = WORLDS[title], options.seeds, options.steps
+    world = WORLDS[title]
+    seeds = options.seeds
+    steps = options.steps
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(0), SCORED), 0)
     offered = streams(world, jax.random.split(key, seeds), steps)
 
@@ -150,7 +154,8 @@ def rewards(title: str, options: argparse.Namespace) -> list[Result]:
 
     def theirs(name: str) -> Result:
         chosen = world.peers[name]
-        build, own = build_peer(name, chosen.settings), min(steps, chosen.steps)
+        build = build_peer(name, chosen.settings)
+        own = min(steps, chosen.steps)
         runs = [
             play_peer(build, stream, seed, own, world.by_regret)
             for seed, stream in enumerate(offered[: chosen.seeds])
@@ -221,7 +226,8 @@ def table(world: World, results: Sequence[Result]) -> str:
 
     for result in sorted(results, key=place):
         totals = np.array([run.sum() for run in result.scores])
-        count, steps = len(totals), len(result.scores[0])
+        count = len(totals)
+        steps = len(result.scores[0])
         same = ""
         if reference is not None and reference is not result:
             same = f"{np.mean([run[:steps].sum() for run in reference.scores[:count]]):,.0f}"

@@ -22,7 +22,8 @@ import numpy as np
 import credo
 from credo import bandits
 
-ARMS, INPUTS = 7, 10
+ARMS = 7
+INPUTS = 10
 
 
 def bandit(design: str, folder: Path, window: int = 1_000) -> bandits.Bandit:
@@ -81,7 +82,8 @@ def main() -> None:
         for arms in (5, 50):
             agent = bandits.default_agent(arms, INPUTS)
             print(f"default, {arms:2} arms {latency(bandits.Bandit(agent), min(steps, 500))}", flush=True)
-        one, rng = bandit("arms", folder), np.random.default_rng(1)
+        one = bandit("arms", folder)
+        rng = np.random.default_rng(1)
         late: list[str] = []
         for step in range(steps + 1):
             if step % max(steps // 10, 1) == 0:

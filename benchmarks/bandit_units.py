@@ -27,7 +27,10 @@ from credo.bandits.environments.wrapped import Surrounding
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key
 
-KEY, SEEDS, STEPS, AT = 2000, 10, 2000, 300
+KEY = 2000
+SEEDS = 10
+STEPS = 2000
+AT = 300
 PLAYED = ("statlog", "segments", "electricity", "linear", "logistic", "drift", "tails", "counts")
 
 S = TypeVar("S")
@@ -65,7 +68,9 @@ class Changed(Surrounding[tuple[S, Array], S], Generic[S]):
     def reward(self, state: tuple[S, Array], arm: ArrayLike, key: Key) -> Array:
         """The reward in other units."""
         reward = jnp.asarray(self.factor) * self.environment.reward(state[0], arm, key) + self.shift
-        return reward if self.reward_once is None else jnp.where(state[1] == AT, self.reward_once, reward)
+        if self.reward_once is None:
+            return reward
+        return jnp.where(state[1] == AT, self.reward_once, reward)
 
     def advance(self, state: tuple[S, Array], arm: ArrayLike, key: Key) -> tuple[S, Array]:
         """As inside, and one decision more."""

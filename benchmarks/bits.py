@@ -19,7 +19,8 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent.parent
 STEPS = 40
-TABLE, IMAGES = "command line, table", "command line, images"
+TABLE = "command line, table"
+IMAGES = "command line, images"
 
 
 def _data() -> dict[str, Any]:
@@ -79,7 +80,8 @@ def _observed(name: str) -> dict[str, np.ndarray]:
 
     import credo
 
-    data, (learner, kind) = _data(), _learners()[name]
+    data = _data()
+    (learner, kind) = _learners()[name]
     start = credo.MLP(outputs=3, hidden=(8,)) if kind == "labels" else credo.Linear(1)
     belief = learner.init(start.init(jax.random.key(1), (4,)), var=0.5)
     belief, trace = credo.run(

@@ -59,7 +59,8 @@ class World:
 def linear(dim: int, still: bool) -> World:
     """That of credo's operators in 2 and 10 dimensions."""
     move, look = (jnp.asarray(part) for part in credo.datasets.linear_system(max(dim, 2)))
-    move, look = move[:dim, :dim], look[:dim, :dim]
+    move = move[:dim, :dim]
+    look = look[:dim, :dim]
     model = credo.Model(lambda z, x: look.astype(z.dtype) @ z, credo.Normal(1.0))
     return World(model, credo.Static() if still else credo.LinearGaussian(move, cov=1.0), 1.0)
 
@@ -205,7 +206,8 @@ def ranks(learner: Any, world: World, dim: int, key: Array) -> Array:
 
     (belief, truth), ok = jax.lax.scan(step, (belief, truth), jax.random.split(third, STEPS))
     if isinstance(belief, Particles):
-        values, weights = belief.values, jnp.exp(belief.log_weights)
+        values = belief.values
+        weights = jnp.exp(belief.log_weights)
     else:
         values = jnp.reshape(learner.sample(belief, fourth, (DRAWN,)), (DRAWN, dim))
         weights = jnp.full(DRAWN, 1 / DRAWN)

@@ -35,11 +35,13 @@ def published(net: credo.MLP, start: jax.Array, unravel: Unravel, capacity: int)
     def score(mean: jax.Array, cov: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         """log of the average of p(y) over the logit, as credo integrates it."""
         rows = jax.grad(logit)(mean, x)
-        eta, var = logit(mean, x)[None], (rows @ cov @ rows)[None, None]
+        eta = logit(mean, x)[None]
+        var = (rows @ cov @ rows)[None, None]
         return credo.Bernoulli().linearized(eta, var).log_prob(y)
 
     def learn(mean: jax.Array, cov: jax.Array, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-        eta, rows = logit(mean, x), jax.grad(logit)(mean, x)[None, :]
+        eta = logit(mean, x)
+        rows = jax.grad(logit)(mean, x)[None, :]
         p = jax.nn.sigmoid(eta)
         noise = 1.0 / (p * (1 - p))
         gain = cov @ rows.T / (rows @ cov @ rows.T + noise)
@@ -94,7 +96,8 @@ def case(table: Table, inputs: int, hidden: tuple[int, ...], count: int, few: in
         def theirs(scan: Scan = scan) -> jax.Array:
             return scan(xs[:few], ys[:few]).block_until_ready()
 
-        calls[name], rows[name] = theirs, few
+        calls[name] = theirs
+        rows[name] = few
         gap = float(jnp.max(jnp.abs(theirs() - evidence[f"credo RL[{k}]-PR"][:few])[1:]))
         print(f"largest difference of the log evidence of a row: {gap:.1e}")
         if gap > 1e-2:

@@ -47,7 +47,8 @@ def counts(name: str, seed: int = SEED) -> tuple[Array, Array]:
     x = rng.normal(size=(3000, 6))
     weights = rng.normal(size=6) / np.sqrt(6)
     linear = x @ weights
-    n, rows = STREAMS[name], np.arange(3000)
+    n = STREAMS[name]
+    rows = np.arange(3000)
     if name.startswith("6,000"):
         x = rng.normal(size=(n, 4))
         return x, dispersed(rng, 20 * np.exp(0.8 * x[:, 0] + 0.5 * np.sin(2 * x[:, 1])), 1.0)
@@ -62,7 +63,8 @@ def counts(name: str, seed: int = SEED) -> tuple[Array, Array]:
         walk = 0.3 * np.cumsum(rng.normal(size=3000)) / 30
         y = dispersed(rng, 40 * np.exp(0.8 * x[:, 0] - 0.3 * x[:, 1] + 0.0003 * rows + walk), 0.2)
     elif name.startswith("150"):
-        x, y = x[:n], dispersed(rng, 30 * np.exp(0.6 * linear[:n]), 0.4)
+        x = x[:n]
+        y = dispersed(rng, 30 * np.exp(0.6 * linear[:n]), 0.4)
     elif name.endswith("mean 1"):
         y = rng.poisson(np.exp(0.7 * linear))
     elif name.endswith("mean 200"):
@@ -73,7 +75,8 @@ def counts(name: str, seed: int = SEED) -> tuple[Array, Array]:
         walks = 0.03 * np.cumsum(rng.normal(size=x.shape), axis=0)
         y = rng.poisson(10 * np.exp(0.4 * np.clip((x * walks).sum(axis=1) / np.sqrt(6), -4, 4)))
     else:
-        x, y = x[:n], rng.poisson(30 * np.exp(0.6 * linear[:n]))
+        x = x[:n]
+        y = rng.poisson(30 * np.exp(0.6 * linear[:n]))
     return x, y
 
 
@@ -87,7 +90,8 @@ def main() -> None:
             rows = [{f"x{i}": value for i, value in enumerate(row)} | {"y": count} for row, count in cells]
             session = Session.from_rows(rows[:1000], "y", task="count", budget=budget)
             session.learn(rows)
-            ours, base = session.metrics(), session.tally.baseline()
+            ours = session.metrics()
+            base = session.tally.baseline()
             print(
                 f"{budget:8} {name:42} nlpd {ours['nlpd']:7.3f} baseline {base['nlpd']:7.3f}"
                 f"  inside 90%: {ours['coverage_90']:.3f}",

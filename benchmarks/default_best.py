@@ -39,11 +39,15 @@ def online(row: Mapping[str, Scores]) -> dict[str, Scores]:
 
 
 def _best(row: Mapping[str, Scores], metric: str) -> str | None:
-    return min(row, key=lambda peer: row[peer][metric]) if row else None
+    if row:
+        return min(row, key=lambda peer: row[peer][metric])
+    return None
 
 
 def _word(scores: Scores) -> str:
-    return "error" if scores["error"] is not None else "rmse"
+    if scores["error"] is not None:
+        return "error"
+    return "rmse"
 
 
 def number(value: float) -> str:
@@ -66,7 +70,8 @@ def stands(table: Table) -> str:
     head += [", ".join([f"error or RMSE: {OURS}", "online", *short]), "ECE, or coverage"]
     lines = [line(head), line(["---", "--:", "--:", "---", *["--:"] * (len(batch) + 2)])]
     for name, row in table.items():
-        peers, own = online(row), row.get(OURS)
+        peers = online(row)
+        own = row.get(OURS)
         best = _best(peers, "log_loss")
         shown = [own, peers[best] if best else None, *(row.get(peer) for peer in batch)]
         values = [scores["log_loss"] if scores else None for scores in shown]

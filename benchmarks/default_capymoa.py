@@ -26,7 +26,8 @@ class CapyMOA:
     """A learner of CapyMOA. Rows are numbers."""
 
     def __init__(self, kind: str, classes: int) -> None:
-        self.stream, self.core = _part("stream"), _part("core")
+        self.stream = _part("stream")
+        self.core = _part("core")
         self.make = getattr(_part("classifier" if classes else "regressor"), kind)
         self.classes = classes
         self.schema: Any = None

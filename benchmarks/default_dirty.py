@@ -16,7 +16,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 SENTINEL = -999.0
 SENTINEL_SHARE = 0.02
 OUTLIER_SHARE = 0.001
-OUTLIER_FACTOR, OUTLIER = 1e4, 1e6
+OUTLIER_FACTOR = 1e4
+OUTLIER = 1e6
 UNITS = 1000.0
 SHIFT = 10.0
 
@@ -59,7 +60,8 @@ def loudest(stream: Stream) -> str:
 
     def said(column: Array) -> float:
         present = np.isfinite(column)
-        x, y = column[present], stream.target[present]
+        x = column[present]
+        y = stream.target[present]
         if np.ptp(x) == 0.0:
             return 0.0
         if stream.task == "regression":

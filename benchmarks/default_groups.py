@@ -49,14 +49,19 @@ def group_of(name: str) -> str:
     dirt = dirt_of(name)
     if group is None or ("~" in name and dirt is None):
         raise KeyError(name)
-    return group if dirt is None else f"{group}~{dirt}"
+    if dirt is None:
+        return group
+    return f"{group}~{dirt}"
 
 
 def stream(name: str) -> Stream:
     """The rows of a stream by its name; those of a dirty copy have seed 0."""
     group_of(name)
-    rows, dirt = _LOADERS[clean_of(name)](), dirt_of(name)
-    return rows if dirt is None else dirty(rows, dirt)
+    rows = _LOADERS[clean_of(name)]()
+    dirt = dirt_of(name)
+    if dirt is None:
+        return rows
+    return dirty(rows, dirt)
 
 
 def streams_of(words: Iterable[str]) -> list[str]:

@@ -22,7 +22,8 @@ __all__ = ["Peer", "numbers_of", "peers_of"]
 Answer: TypeAlias = np.ndarray | None
 """Class probabilities (C,), or a mean and a standard deviation (2,) that is NaN where there is none."""
 
-NEAREST_ROWS, NEIGHBOURS = 1000, 20
+NEAREST_ROWS = 1000
+NEIGHBOURS = 20
 """The rows that the nearest neighbours are sought in, and how many vote for a class, so that few say 0."""
 
 
@@ -60,7 +61,8 @@ def numbers_of(columns: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _filled(column: np.ndarray, present: np.ndarray) -> np.ndarray:
-    total, count = np.cumsum(np.where(present, column, 0.0)), np.cumsum(present)
+    total = np.cumsum(np.where(present, column, 0.0))
+    count = np.cumsum(present)
     filled: np.ndarray = np.where(present, column, total / np.maximum(count, 1))
     return filled
 
@@ -69,7 +71,9 @@ class River:
     """A model of River. Rows are dicts."""
 
     def __init__(self, model: Any, classes: int, with_dist: bool = False) -> None:
-        self.model, self.classes, self.with_dist = model, classes, with_dist
+        self.model = model
+        self.classes = classes
+        self.with_dist = with_dist
         self.rows = 0
 
     def predict(self, x: np.ndarray) -> Answer:
@@ -77,7 +81,9 @@ class River:
         row = dict(enumerate(x.tolist()))
         if self.classes:
             probs = self.model.predict_proba_one(row)
-            return np.array([probs.get(label, 0.0) for label in range(self.classes)]) if probs else None
+            if probs:
+                return np.array([probs.get(label, 0.0) for label in range(self.classes)])
+            return None
         if not self.rows:
             return None
         if self.with_dist:
@@ -95,7 +101,9 @@ class Moments:
     """Running means and standard deviations (Welford), to standardise by."""
 
     def __init__(self, width: int) -> None:
-        self.count, self.mean, self.squares = 0, np.zeros(width), np.zeros(width)
+        self.count = 0
+        self.mean = np.zeros(width)
+        self.squares = np.zeros(width)
 
     def add(self, x: np.ndarray) -> None:
         """Take in a row."""
@@ -135,7 +143,9 @@ class VowpalWabbit:
         answer = self.model.predict(_text(x))
         if self.classes == 0:
             return np.array([self.targets.mean[0] + self.targets.sd[0] * answer, math.nan])
-        return np.array([1.0 - answer, answer]) if self.classes == 2 else np.array(answer)
+        if self.classes == 2:
+            return np.array([1.0 - answer, answer])
+        return np.array(answer)
 
     def learn(self, x: np.ndarray, y: float) -> None:
         """One row."""
@@ -155,7 +165,8 @@ class ScikitLearn:
     """A model of scikit-learn by `partial_fit`, one row a call, on inputs and numbers standardised online."""
 
     def __init__(self, model: Any, classes: int) -> None:
-        self.model, self.classes = model, classes
+        self.model = model
+        self.classes = classes
         self.inputs: Moments | None = None
         self.targets = Moments(1)
 
@@ -203,10 +214,13 @@ def peers_of(classes: int) -> dict[str, Callable[[], Peer | Refitted]]:
 def _river_labels(classes: int) -> dict[str, Callable[[], Peer]]:
     from river import ensemble, forest, linear_model, multiclass, naive_bayes, neighbors, preprocessing, tree
 
-    scaler, logistic = preprocessing.StandardScaler, linear_model.LogisticRegression
+    scaler = preprocessing.StandardScaler
+    logistic = linear_model.LogisticRegression
 
     def linear() -> Any:
-        return logistic() if classes == 2 else multiclass.OneVsRestClassifier(logistic())
+        if classes == 2:
+            return logistic()
+        return multiclass.OneVsRestClassifier(logistic())
 
     def nearest() -> Any:
         engine = neighbors.LazySearch(window_size=NEAREST_ROWS)
@@ -231,7 +245,8 @@ def _river_labels(classes: int) -> dict[str, Callable[[], Peer]]:
 def _river_numbers() -> dict[str, Callable[[], Peer]]:
     from river import ensemble, forest, linear_model, neighbors, preprocessing, tree
 
-    scaler, target = preprocessing.StandardScaler, preprocessing.TargetStandardScaler
+    scaler = preprocessing.StandardScaler
+    target = preprocessing.TargetStandardScaler
     bayesian = linear_model.BayesianLinearRegression
 
     def nearest() -> Any:

@@ -28,7 +28,8 @@ class Refitted:
     """
 
     def __init__(self, make: Callable[[], Any], classes: int) -> None:
-        self.make, self.classes = make, classes
+        self.make = make
+        self.classes = classes
 
     def forecasts(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The forecasts of all rows (N, D) in their order: probabilities (N, C), or means and NaN (N, 2).

@@ -81,7 +81,9 @@ class Result(NamedTuple):
     @property
     def task(self) -> str:
         """What is predicted."""
-        return "regression" if "rmse" in self.scores else "classification"
+        if "rmse" in self.scores:
+            return "regression"
+        return "classification"
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -105,7 +107,9 @@ def version_of(method: str) -> str:
     if package == "credo":
         return f"credo {credo.__version__}{_commit()}"
     try:
-        return f"{package} {metadata.version(package)}" if package else ""
+        if package:
+            return f"{package} {metadata.version(package)}"
+        return ""
     except metadata.PackageNotFoundError:
         return ""
 
@@ -144,7 +148,9 @@ def day_of(path: Path) -> str:
 def _short(name: str, number: float | None) -> float | None:
     if number is None:
         return None
-    return round(number) if name in WHOLE else float(f"{number:.4g}")
+    if name in WHOLE:
+        return round(number)
+    return float(f"{number:.4g}")
 
 
 def merged(before: Iterable[Result], new: Iterable[Result]) -> list[Result]:

@@ -20,7 +20,8 @@ import numpy as np
 
 import credo
 
-ROWS, TURNS = 60, 3
+ROWS = 60
+TURNS = 3
 
 
 class Cost(NamedTuple):

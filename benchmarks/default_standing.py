@@ -83,4 +83,6 @@ def _cost(costs: Sequence[float]) -> str:
 
 def _number(value: float, sign: str = "") -> str:
     """Three decimals, or two digits of what is large."""
-    return f"{value:{sign}.3f}" if abs(value) < 1000.0 else f"{value:{sign}.2g}"
+    if abs(value) < 1000.0:
+        return f"{value:{sign}.3f}"
+    return f"{value:{sign}.2g}"

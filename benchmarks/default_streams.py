@@ -124,7 +124,8 @@ def simulated(kind: str, rows: int = 5000, width: int = 5, seed: int = 7) -> Str
     random = np.random.default_rng(seed)
     x = random.normal(size=(rows, width))
     weights = random.normal(size=width)
-    linear, noise = x @ weights / np.sqrt(width), random.normal(size=rows)
+    linear = x @ weights / np.sqrt(width)
+    noise = random.normal(size=rows)
     columns = {f"x{i}": column for i, column in enumerate(x.T)}
     if kind == "rare":
         scores = 2.0 * x @ random.normal(size=(width, 2)) / np.sqrt(width) + random.gumbel(size=(rows, 2))

@@ -223,7 +223,9 @@ def _text(metric: str, number: float) -> str:
         return f"{number:,.0f}"
     if metric in ("rmse", "crps"):
         return f"{number:.3g}"
-    return f"{number:.3f}" if abs(number) < 1000 else f"{number:.2g}"
+    if abs(number) < 1000:
+        return f"{number:.3f}"
+    return f"{number:.2g}"
 
 
 def _ablations(entries: Sequence[Entry], variations: Sequence[Entry], names: Sequence[str], ours: str) -> str:

@@ -57,7 +57,8 @@ def _shuffled(rows: int) -> Array:
 
 def _cells(column: Any) -> Array:
     """A column of pandas as numbers with NaN, or as text that is empty where it is missing."""
-    known, cells = column.notna().to_numpy(), column.to_numpy()
+    known = column.notna().to_numpy()
+    cells = column.to_numpy()
     try:
         return np.where(known, cells, np.nan).astype(float)
     except ValueError:

@@ -60,7 +60,9 @@ def answers_of(rows: Stream, peer: str) -> tuple[np.ndarray, float]:
 
     The answers are probabilities (N, C), or means and standard deviations (N, 2), NaN where there are none.
     """
-    x, y, classes = numbers_of(rows.columns), _numbered(rows), len(rows.classes)
+    x = numbers_of(rows.columns)
+    y = _numbered(rows)
+    classes = len(rows.classes)
     learner = peers_of(classes)[peer]()
     if isinstance(learner, Refitted):
         started = time.process_time()
@@ -85,7 +87,9 @@ def scores_of(rows: Stream, answers: np.ndarray, own_sd: bool = True) -> Scores:
 
 
 def _numbered(rows: Stream) -> np.ndarray:
-    return np.searchsorted(rows.classes, rows.target).astype(float) if rows.classes else rows.target
+    if rows.classes:
+        return np.searchsorted(rows.classes, rows.target).astype(float)
+    return rows.target
 
 
 def _record(folder: Path, name: str, peer: str, rows: Stream, scores: Scores, answers: Path | None) -> None:
@@ -106,7 +110,8 @@ def run_peer(folder: Path, name: str, rows: Stream, peer: str, again: bool) -> N
         answers, seconds = answers_of(rows, peer)
         np.savez_compressed(saved, answers=answers, seconds=seconds)
     with np.load(saved) as archive:
-        answers, seconds = archive["answers"], float(archive["seconds"])
+        answers = archive["answers"]
+        seconds = float(archive["seconds"])
     own = rows.task == "regression" and bool(np.isfinite(answers[:, 1]).any())
     for title, own_sd in ((peer, True), (f"{peer}, sd of its errors", False))[: 1 + own]:
         scores = scores_of(rows, answers, own_sd)

@@ -24,7 +24,8 @@ def closure(name: str) -> list[str]:
     Raises:
         PackageNotFoundError: the package itself is not installed.
     """
-    found, waiting = dict[str, None](), [name]
+    found = dict[str, None]()
+    waiting = [name]
     while waiting:
         one = _plain(waiting.pop())
         if one in found:

@@ -20,7 +20,8 @@ from typing import Any
 from before_after import HERE, TURNS, start, turn
 
 Go = Callable[[], object]
-INPUTS, BATCH = 10, 512
+INPUTS = 10
+BATCH = 512
 
 
 def _rows(count: int) -> list[dict[str, float]]:
@@ -40,7 +41,8 @@ def _river(budget: str | None, count: int, many: bool) -> Iterator[Go]:
 
     rows = _rows(count)
     targets = [row.pop("y") for row in rows]
-    frame, series = pd.DataFrame(rows), pd.Series(targets)
+    frame = pd.DataFrame(rows)
+    series = pd.Series(targets)
     model: Any = credo.RiverRegressor("linear") if budget is None else credo.RiverRegressor()
 
     def one() -> None:

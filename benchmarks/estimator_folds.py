@@ -24,7 +24,8 @@ from sklearn.preprocessing import StandardScaler
 
 import credo
 
-FOLDS, SEED = 5, 0
+FOLDS = 5
+SEED = 0
 CLASSES = {"digits": load_digits, "breast cancer": load_breast_cancer, "wine": load_wine}
 
 Row = dict[str, str]
@@ -52,7 +53,9 @@ def judge_classes(data: str, name: str, build: Callable[[], Any]) -> Row:
     """The mean scores of a classifier over the folds."""
     X, y = CLASSES[data](return_X_y=True)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
-    accuracy, loss, start = [], [], time.process_time()
+    accuracy = []
+    loss = []
+    start = time.process_time()
     for train, test in folds.split(X, y):
         train = np.random.default_rng(SEED).permutation(train)
         fitted = build().fit(X[train], y[train])
@@ -72,7 +75,10 @@ def judge_classes(data: str, name: str, build: Callable[[], Any]) -> Row:
 def judge_numbers(name: str, build: Callable[[], Any]) -> Row:
     """The mean scores of a regressor over the folds of the diabetes data."""
     X, y = load_diabetes(return_X_y=True)
-    r2, density, inside, start = [], [], [], time.process_time()
+    r2 = []
+    density = []
+    inside = []
+    start = time.process_time()
     for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
         train = np.random.default_rng(SEED).permutation(train)
         fitted = build().fit(X[train], y[train])
@@ -82,7 +88,8 @@ def judge_numbers(name: str, build: Callable[[], Any]) -> Row:
             low, high = fitted.predict_interval(X[test], coverage=0.9).T
             density.append(fitted.log_score(X[test], y[test]))
         else:
-            low, high = mean - 1.645 * sd, mean + 1.645 * sd
+            low = mean - 1.645 * sd
+            high = mean + 1.645 * sd
             density.append(np.mean(-0.5 * ((y[test] - mean) / sd) ** 2 - np.log(sd * np.sqrt(2 * np.pi))))
         inside.append(np.mean((low <= y[test]) & (y[test] <= high)))
     seconds = time.process_time() - start

@@ -84,7 +84,8 @@ STREAMS: dict[str, Stream] = {
 
 def score(stream: Stream, build: Build) -> tuple[float, float]:
     """The score of a model, and the processor seconds that it took."""
-    metric, start = stream.metric(), time.process_time()
+    metric = stream.metric()
+    start = time.process_time()
     evaluate.progressive_val_score(stream.data(), build(), metric)
     return float(metric.get()), time.process_time() - start
 

@@ -27,12 +27,11 @@ from timing import medians
 
 import credo
 
-SIZE, BATCH = 10, 512
-LOGISTIC, BAYESIAN, SPREAD = (
-    "River StandardScaler | LogisticRegression, learn_one",
-    "River StandardScaler | BayesianLinearRegression, predict_one and learn_one",
-    "River StandardScaler | BayesianLinearRegression, predict_one with_dist and learn_one",
-)
+SIZE = 10
+BATCH = 512
+LOGISTIC = "River StandardScaler | LogisticRegression, learn_one"
+BAYESIAN = "River StandardScaler | BayesianLinearRegression, predict_one and learn_one"
+SPREAD = "River StandardScaler | BayesianLinearRegression, predict_one with_dist and learn_one"
 
 Rows: TypeAlias = list[dict[Hashable, object]]
 Call: TypeAlias = Callable[[], object]
@@ -141,7 +140,9 @@ def river_cases(rows: Rows, numbers: list[float], labels: list[bool]) -> dict[st
 def one_row(count: int) -> dict[str, Case]:
     """`learn_one` and the forecasts."""
     x, y, label = data(count)
-    rows, numbers, labels = dicts(x), y.tolist(), label.tolist()
+    rows = dicts(x)
+    numbers = y.tolist()
+    labels = label.tolist()
     classifier = credo.RiverClassifier("linear", posterior="full")
     cases = river_cases(rows, numbers, labels) | {
         "RiverClassifier.learn_one": Case(learning(classifier, rows, labels), count, LOGISTIC, 20, 2.0),
@@ -173,7 +174,8 @@ def many_rows(count: int) -> dict[str, Case]:
     count -= count % BATCH
     x, y, label = data(count)
     learner, belief = ours.regression(SIZE)
-    xs, ys = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
+    xs = jnp.asarray(x, jnp.float32)
+    ys = jnp.asarray(y, jnp.float32)
     classifier = credo.RiverClassifier("linear", posterior="full")
     known = credo.RiverRegressor("linear", posterior="full", noise_var=1.0)
     learned = credo.RiverRegressor("linear", posterior="full")

@@ -44,7 +44,8 @@ def build(folder: Path, dim: int, particles: int) -> tuple[Any, Any, Any, Any]:
 def best(function: Any, repetitions: int) -> tuple[float, float]:
     """The least wall time of a call, and the mean processor time, in seconds."""
     function()
-    walls, start = [], time.process_time()
+    walls = []
+    start = time.process_time()
     for _ in range(repetitions):
         begin = time.perf_counter()
         function()

@@ -38,7 +38,8 @@ def _set(params: Any, values: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _velocity(params: Any, values: Array, t: Array, embedding: Array, y: Array) -> Array:
-    own, count = params["velocity"], values.shape[0]
+    own = params["velocity"]
+    count = values.shape[0]
     sets = jnp.broadcast_to(embedding[None, :], (count, embedding.shape[0]))
     ys = jnp.broadcast_to(y[None, :], (count, y.shape[0]))
     inputs = jnp.concatenate([_linear(own["state"], values), _linear(own["signal"], ys), sets], axis=1)

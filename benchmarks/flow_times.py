@@ -63,7 +63,9 @@ def main() -> None:
     move, look = system(words.dim)
     chain = LinearSequences(look, 1.0, move, particles=words.particles, length=UPDATES)
     _, segment = chain.observe(chain.begin(jax.random.key(0)), jax.random.key(1))
-    values, weights, y = segment.values, segment.log_weights, segment.y[0]
+    values = segment.values
+    weights = segment.log_weights
+    y = segment.y[0]
     logs = segment.prior.log_prob(values)
     few = max(3, words.repeats // 5)
 
@@ -83,7 +85,8 @@ def main() -> None:
 
     published = PublishedOperator(dim=words.dim, observation=words.dim).begin(key=0)
     params = published.params
-    plain_update, plain_density = jax.jit(update), jax.jit(update_density)
+    plain_update = jax.jit(update)
+    plain_density = jax.jit(update_density)
     plain_step = jax.jit(
         jax.value_and_grad(lambda p: chain_loss(p, values, logs, segment.y, likelihood, chain.log_forecast))
     )

@@ -121,7 +121,8 @@ def peers(season: int) -> dict[str, Callable[[np.ndarray, int], Forecast]]:
 
 def judge(series: Series, forecast: Callable[[np.ndarray, int], Forecast], origins: list[int]) -> np.ndarray:
     """The mean CRPS at each horizon, and the mean NLPD of the first step, (H + 1,)."""
-    times, y = series.rows["t"], series.rows["y"]
+    times = series.rows["t"]
+    y = series.rows["y"]
     gaps = np.diff(times)
     ticks = ((times - times[0]) / gaps.min()).astype(int)
     at = dict(zip(ticks.tolist(), y.tolist(), strict=True))

@@ -49,7 +49,8 @@ FORMATS = ("session", "scikit-learn", "River", "bandit", "optimiser", "operator"
 OUTCOMES = ("refused", "harmless", "internal", "NaN", "hanging", "memory")
 ALLOWED = ("refused", "harmless")
 
-FACTOR, SPARE = 1.5, 300e6
+FACTOR = 1.5
+SPARE = 300e6
 """A case may take so many times its file, and so many bytes beside."""
 
 BEGINNING = 900.0
@@ -79,18 +80,23 @@ def run_case(
     format: str, number: int, seed: int, folder: Path, forged: Callable[[], None] = lambda: None
 ) -> Outcome:
     """Forge a file, call `forged`, and read and use the file."""
-    form, chance = form_of(format, number), random.Random(f"{seed}/{format}/{number}")
-    good, target = folder / f"{format}-{form.name}{form.suffix}", folder / f"{os.getpid()}{form.suffix}"
+    form = form_of(format, number)
+    chance = random.Random(f"{seed}/{format}/{number}")
+    good = folder / f"{format}-{form.name}{form.suffix}"
+    target = folder / f"{os.getpid()}{form.suffix}"
     if not good.exists():
         form.save(good)
     forgery = forge(good, form.mark, chance, target)
     forged()
-    size, before = target.stat().st_size, _resident(forget=True)
+    size = target.stat().st_size
+    before = _resident(forget=True)
     start = time.perf_counter()
     word, said = attempt(form, target)
-    seconds, taken = time.perf_counter() - start, _resident() - before
+    seconds = time.perf_counter() - start
+    taken = _resident() - before
     if taken > FACTOR * size + SPARE:
-        word, said = "memory", f"{taken / 1e6:,.0f} MB for a file of {size / 1e6:.1f} MB; {said}"
+        word = "memory"
+        said = f"{taken / 1e6:,.0f} MB for a file of {size / 1e6:.1f} MB; {said}"
     return Outcome(word, f"{form.name}: {forgery}", said, taken / 1e6, seconds)
 
 
@@ -154,7 +160,10 @@ class Server:
     """A process that answers cases, which is begun again where it dies or hangs."""
 
     def __init__(self, seed: int, folder: Path, seconds: float, only: str | None) -> None:
-        self.seed, self.folder, self.seconds, self.only = seed, folder, seconds, only
+        self.seed = seed
+        self.folder = folder
+        self.seconds = seconds
+        self.only = only
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, format: str, number: int) -> Outcome:
@@ -164,7 +173,8 @@ class Server:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps([format, number]) + "\n")
             process.stdin.flush()
-        forged, start = self._read(BEGINNING), time.perf_counter()
+        forged = self._read(BEGINNING)
+        start = time.perf_counter()
         answer = forged and self._read(self.seconds)
         if answer:
             return Outcome(*json.loads(answer))
@@ -262,7 +272,8 @@ def show(results: list[tuple[str, int, Outcome]]) -> int:
         some = [one for kind, _, one in results if format in (kind, "all")]
         if some:
             words = (sum(one.word == word for one in some) for word in OUTCOMES)
-            most, longest = max(one.megabytes for one in some), max(one.seconds for one in some)
+            most = max(one.megabytes for one in some)
+            longest = max(one.seconds for one in some)
             row = "".join(f" {number:,} |" for number in words)
             print(f"| {format} | {len(some):,} |{row} {most:,.0f} | {longest:.1f} |")
     bad = sorted(one for one in results if one[2].word not in ALLOWED)

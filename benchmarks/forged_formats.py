@@ -54,7 +54,9 @@ def _finite(*parts: Any) -> list[np.ndarray]:
 
 def _spread(sd: Any) -> Any:
     """A standard deviation, which may be infinite, as that of a Student t with two degrees of freedom is."""
-    return None if sd is None else np.nan_to_num(sd, nan=np.nan, posinf=0.0)
+    if sd is None:
+        return None
+    return np.nan_to_num(sd, nan=np.nan, posinf=0.0)
 
 
 def _session(rows: list[dict[str, Any]], **options: Any) -> Callable[[Path], object]:
@@ -85,7 +87,8 @@ def _save_sklearn(kind: type[Any], rows: list[dict[str, Any]]) -> Callable[[Path
 def _use_sklearn(estimator: Any) -> list[np.ndarray]:
     classes = hasattr(estimator, "predict_proba")
     frame = pd.DataFrame(LABELLED if classes else ROWS)
-    x, y = frame[["a", "b"]], frame["y"]
+    x = frame[["a", "b"]]
+    y = frame["y"]
 
     def ask() -> Any:
         if classes:
@@ -110,7 +113,8 @@ def _save_river(kind: type[Any], rows: list[dict[str, Any]]) -> Callable[[Path],
 
 def _use_river(model: Any) -> list[np.ndarray]:
     classes = hasattr(model, "predict_proba_one")
-    x, y = {"a": 3.0, "b": "x"}, "p" if classes else 6.0
+    x = {"a": 3.0, "b": "x"}
+    y = "p" if classes else 6.0
 
     def ask() -> Any:
         if classes:

@@ -85,7 +85,8 @@ def _bytes(good: Path, mark: str, chance: random.Random, target: Path) -> str:
 
 def damage(content: bytes, chance: random.Random) -> tuple[bytes, str]:
     """Bytes with a fault, and what it is."""
-    data, place = bytearray(content), chance.randrange(len(content))
+    data = bytearray(content)
+    place = chance.randrange(len(content))
     kind = chance.choice(("flip", "flip", "cut", "zeros", "noise", "twice", "swap", "more", "gap"))
     if kind == "flip":
         data[place] ^= 1 << chance.randrange(8)
@@ -110,9 +111,11 @@ def _members(good: Path, mark: str, chance: random.Random, target: Path) -> str:
     """The table of a safetensors file is changed: what arrays there are, and where, and of what shape."""
     content = good.read_bytes()
     (size,) = struct.unpack("<Q", content[:8])
-    table, body = json.loads(content[8 : 8 + size]), content[8 + size :]
+    table = json.loads(content[8 : 8 + size])
+    body = content[8 + size :]
     names = [name for name in table if name != "__metadata__"]
-    name, other = chance.choice(names), chance.choice(names)
+    name = chance.choice(names)
+    other = chance.choice(names)
     kind = chance.choice(
         (
             "left out",
@@ -189,7 +192,8 @@ def _json_value(
     if kind == "twice" and isinstance(old, list):
         return [*old, *old]
     if kind == "deep":
-        deep, word = chance.choice((20, 60, 150)), chance.choice(("list", "tuple", "", "dict"))
+        deep = chance.choice((20, 60, 150))
+        word = chance.choice(("list", "tuple", "", "dict"))
         value: Any = old
         for _ in range(deep):
             value = {word: [["a", value]] if word == "dict" else [value]} if word else [value]
@@ -279,7 +283,8 @@ def _table(good: Path, chance: random.Random, target: Path) -> str:
     if kind == "long":
         length = chance.choice((10**5, 10**7, 5 * 10**7))
         place = chance.randrange(len(text))
-        text, what = text[:place] + chance.choice(('"', "9", "x", ";", ",")) * length + text[place:], "long"
+        text = text[:place] + chance.choice(('"', "9", "x", ";", ",")) * length + text[place:]
+        what = "long"
     else:
         text, what = _cells(text, chance)
     _pack(good, text, target)
@@ -307,7 +312,8 @@ def _pack(good: Path, text: str, target: Path) -> None:
 
 def _bomb(good: Path, chance: random.Random, target: Path) -> str:
     """A compressed table with one line that no memory holds, in the head or behind good rows."""
-    text, block = _unpacked(good), b"9" * 10_000_000
+    text = _unpacked(good)
+    block = b"9" * 10_000_000
     before = text.encode() if chance.random() < 0.5 else b""
     place: Any = io.BytesIO()
     if good.suffix == ".gz":
@@ -361,7 +367,8 @@ def _cells(text: str, chance: random.Random) -> tuple[str, str]:
         return "".join(lines), "shuffled lines"
     mark = ": " if lines[0].startswith("{") else ";" if ";" in lines[0] else ","
     cells = lines[row].split(mark)
-    place, cell = chance.randrange(len(cells)), chance.choice(CELLS)
+    place = chance.randrange(len(cells))
+    cell = chance.choice(CELLS)
     cells[place] = cell
     lines[row] = mark.join(cells)
     return "".join(lines), f"cell {cell[:20]!r} in line {row + 1}"

@@ -34,7 +34,8 @@ from ours import linear
 import credo
 from credo.covariances import Family
 
-INPUTS, OUTPUTS = 784, 10
+INPUTS = 784
+OUTPUTS = 10
 AGREES = 1e-5
 """How far a stream may end from its end on a CPU."""
 

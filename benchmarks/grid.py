@@ -20,7 +20,8 @@ from timing import Row, Table, medians
 import credo
 from credo.ekf import diag_fisher
 
-RATE, ITERATIONS = 0.1, 10
+RATE = 0.1
+ITERATIONS = 10
 SAMPLES = (1, 10, 100)
 
 
@@ -62,7 +63,9 @@ def race(
 
 def full_grid(table: Table) -> None:
     """Full covariances over P = 100 parameters: logistic regression."""
-    size, count, few = 100, 100, 5
+    size = 100
+    count = 100
+    few = 5
     rng = np.random.default_rng(3)
     x = jnp.asarray(rng.normal(size=(count, size)) / 10, jnp.float32)
     y = jnp.asarray(rng.random(count) < 0.5, jnp.int32)
@@ -70,7 +73,8 @@ def full_grid(table: Table) -> None:
     problem = published.bernoulli(lambda theta, row: row @ theta)
     start = published.Full(jnp.zeros(size), jnp.eye(size))
     model = credo.Model(linear, credo.Bernoulli())
-    family, options = credo.Full(), Options(learning_rate=RATE, iterations=ITERATIONS)
+    family = credo.Full()
+    options = Options(learning_rate=RATE, iterations=ITERATIONS)
     learners = {"credo BLR, LIN-HESS": credo.blr(model, family, **options)}
     updates = {"published BLR, LIN-HESS": (published.full_blr_lin_hess(problem, RATE, ITERATIONS), few)}
     for samples in SAMPLES:
@@ -108,11 +112,13 @@ def low_rank_grid(table: Table) -> None:
         problem = published.categorical(logits)
         size = theta.shape[0]
         start = published.DLR(theta, jnp.full((size, 1), 100.0), jnp.zeros((size, 10)))
-        model, family = credo.Model(net, credo.Categorical(10)), credo.LowRank(10)
+        model = credo.Model(net, credo.Categorical(10))
+        family = credo.LowRank(10)
         bong = credo.bong(model, family)
         blr = credo.blr(model, family, learning_rate=RATE, iterations=ITERATIONS)
         belief = bong.init(params, var=0.01)
-        one, two = "published {}, projected by the Gram matrix", "published {}, projected by the SVD"
+        one = "published {}, projected by the Gram matrix"
+        two = "published {}, projected by the SVD"
         cases: dict[str, tuple[int, Callable[..., Any], float | None]] = {
             "credo BONG": (count, credo_run(bong, belief, x, y), megabytes(belief)),
             "credo BLR": (few, credo_run(blr, belief, x[:few], y[:few]), megabytes(belief)),

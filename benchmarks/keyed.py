@@ -37,7 +37,9 @@ from credo.scale.keyed_run import Workers
 from credo.scale.shard import Plan
 from credo.streams.keyed.engine import tile_places
 
-INPUTS, BATCH, REPEATS = 10, 4096, 7
+INPUTS = 10
+BATCH = 4096
+REPEATS = 7
 Feed = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
@@ -84,9 +86,12 @@ def by_hand(count: int, tile: int = 16) -> Feed:
     def feed(keys: np.ndarray, xs: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found = np.fromiter(map(slots.__getitem__, keys.tolist()), np.int64, len(keys))
         places, tiles = tile_places(found, tile)
-        at, inputs = np.full(tiles * tile, count, np.int32), np.zeros((tiles * tile, INPUTS), np.float32)
+        at = np.full(tiles * tile, count, np.int32)
+        inputs = np.zeros((tiles * tile, INPUTS), np.float32)
         numbers = np.zeros(tiles * tile, np.float32)
-        at[places], inputs[places], numbers[places] = found, xs, ys
+        at[places] = found
+        inputs[places] = xs
+        numbers[places] = ys
         rows = at.reshape(-1, tile), inputs.reshape(-1, tile, INPUTS), numbers.reshape(-1, tile)
         (state[0], state[1]), told = _by_hand(*state, *rows)
         mean, sd = (np.asarray(one).reshape(-1)[places] for one in told)
@@ -152,7 +157,8 @@ def _rows(keys: int) -> list[str]:
         "dict of River's BayesianLinearRegression": river(),
     }
     times = microseconds(methods, batches(keys))
-    hand, peer = times["loop by hand"], times["dict of River's BayesianLinearRegression"]
+    hand = times["loop by hand"]
+    peer = times["dict of River's BayesianLinearRegression"]
     return [
         f"| {name} | {keys:,} | uniform | 16 | {one:.2f} | {one / hand:.2f} | {peer / one:.1f} |"
         for name, one in times.items()
@@ -182,7 +188,8 @@ def _checkpoint(keys: int) -> list[str]:
                 many.learn([0], np.zeros((1, INPUTS), np.float32), np.zeros(1, np.float32))
             else:
                 many.learn(np.arange(keys), np.zeros((keys, INPUTS), np.float32), np.zeros(keys, np.float32))
-            started, wall = time.process_time(), time.perf_counter()
+            started = time.process_time()
+            wall = time.perf_counter()
             many.save(folder)
             times.append((1e3 * (time.process_time() - started), 1e3 * (time.perf_counter() - wall)))
         size = sum(path.stat().st_size for path in Path(folder).glob("rows-00000010-*")) / 1e6
@@ -201,7 +208,8 @@ def _checkpoint(keys: int) -> list[str]:
 
 def _eviction() -> list[str]:
     """What a key costs that goes to the disk, or comes back."""
-    keys, most = 40_000, 10_000
+    keys = 40_000
+    most = 10_000
     many = keyed(keys, evict=most)
     zeros = np.zeros((most // 2, INPUTS), np.float32), np.zeros(most // 2, np.float32)
     many.learn(np.arange(keys - most // 2, keys), *zeros)
@@ -218,11 +226,14 @@ def _eviction() -> list[str]:
 
 def _batches(rows: int, keys: int, size: int) -> list[Batch]:
     """Batches as the driver of `credo keyed` makes them."""
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found = []
     for start in range(0, rows, size):
         who = [f"u{key}" for key in rng.integers(0, keys, size).tolist()]
-        x, y = rng.normal(size=(size, INPUTS)).astype(np.float32), rng.normal(size=size).astype(np.float32)
-        ones, lines = np.ones(size), np.arange(start + 1, start + size + 1)
+        x = rng.normal(size=(size, INPUTS)).astype(np.float32)
+        y = rng.normal(size=size).astype(np.float32)
+        ones = np.ones(size)
+        lines = np.arange(start + 1, start + size + 1)
         each = (lines, x, y, ones, np.zeros(size), ones, np.ones(size, bool))
         found.append(Batch(start, start + size, who, *each))
     return found
@@ -266,11 +277,13 @@ def _workers(quick: bool) -> list[str]:
             plan = Plan(Path(folder), dict(settings.to_dict()), INPUTS, (), 16, None, True)
             workers = Workers(plan, 2, 2, hire)
             batches = _batches(rows, keys, size)
-            first, rest = batches[: len(batches) // 2], batches[len(batches) // 2 :]
+            first = batches[: len(batches) // 2]
+            rest = batches[len(batches) // 2 :]
             for batch in first:  # keys come, and programs for more of them
                 workers.apply(batch.shards(2))
             workers.save()
-            driver, busy = time.process_time(), sum(_busy(one.post) for one in workers.workers)
+            driver = time.process_time()
+            busy = sum(_busy(one.post) for one in workers.workers)
             for batch in rest:
                 workers.apply(batch.shards(2))
             workers.save()

@@ -47,7 +47,8 @@ def main(family: str, rule: str = "bong", curvature: str = "lin-hess", rows: str
     model = credo.Model(apply, credo.Categorical(10))
     learner = getattr(credo, rule)(model, FAMILIES[family], curvature, **options)
     belief = learner.init(params, var=0.01)
-    xs, ys = jnp.ones((3, 784)), jnp.arange(3)
+    xs = jnp.ones((3, 784))
+    ys = jnp.arange(3)
     jax.block_until_ready(credo.run(learner, belief, xs, ys))
     peak = peak_megabytes()
     start = time.perf_counter()
@@ -63,7 +64,8 @@ def bank(rows: str = "1000000") -> None:
     """Print the megabytes that are held after each tenth of a stream, which should not grow."""
     rng = np.random.default_rng(0)
     learner = OnlineClassifier()
-    weights, tenth = rng.normal(size=10), int(rows) // 10
+    weights = rng.normal(size=10)
+    tenth = int(rows) // 10
     for part in range(10):
         for _ in range(tenth // 1000):
             x = rng.normal(size=(1000, 10))

@@ -100,7 +100,9 @@ class Verdict:
     @property
     def late(self) -> str:
         """What is said of stages that ran out of time."""
-        return f" (out of time: {', '.join(self.unfinished)})" if self.unfinished else ""
+        if self.unfinished:
+            return f" (out of time: {', '.join(self.unfinished)})"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ def _read(path: Path) -> Iterator[tuple[str, Verdict]]:
 
 def _run_all(mutants: Sequence[Mutation], plan: Plan, jobs: int, out: Path) -> None:
     """Run mutants side by side, each in one of `jobs` copies of the package."""
-    lock, copies = threading.Lock(), SimpleQueue[Path]()
+    lock = threading.Lock()
+    copies = SimpleQueue[Path]()
     for place in (plan.clean, *(plan.folder / str(number) for number in range(jobs))):
         shutil.copytree(PACKAGE, place / "credo", ignore=shutil.ignore_patterns("__pycache__"))
         if place != plan.clean:
@@ -208,23 +211,27 @@ def _run_all(mutants: Sequence[Mutation], plan: Plan, jobs: int, out: Path) -> N
 
 def judge(mutation: Mutation, place: Path, plan: Plan) -> Verdict:
     """Run the stages of tests against one mutant until one notices."""
-    file, start = place / "credo" / mutation.path, time.monotonic()
+    file = place / "credo" / mutation.path
+    start = time.monotonic()
     source = file.read_bytes()
     changed = mutation.apply(source)
     file.write_bytes(changed)
     tier: Tier = "neither"
-    by, unfinished = "", list[str]()
+    by = ""
+    unfinished = list[str]()
     try:
         for stage in stages(plan.graph, mutation, place, plan.others):
             outcome = noticed(stage, place, plan)
             if outcome.end == "out of time":
                 unfinished.append(stage.name)
             elif outcome.end != "passed":
-                tier, by = stage.tier, f"{stage.name}: {outcome.test or outcome.end}"
+                tier = stage.tier
+                by = f"{stage.name}: {outcome.test or outcome.end}"
                 break
     finally:
         file.write_bytes(source)
-    before, after = source.decode().splitlines(), changed.decode().splitlines()
+    before = source.decode().splitlines()
+    after = changed.decode().splitlines()
     diff = "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=1))[2:])
     seconds = round(time.monotonic() - start, 1)
     return Verdict(mutation.name, mutation.path.split("/")[0], tier, by, unfinished, seconds, diff)
@@ -248,7 +255,8 @@ def stages(graph: Graph, mutation: Mutation, place: Path, others: bool) -> list[
 
 def nearest_first(graph: Graph, mutation: Mutation) -> list[str]:
     """The tests that depend on the changed file, first those that use most of the names in it."""
-    room, stem = mutation.path.split("/")[0], Path(mutation.path).stem
+    room = mutation.path.split("/")[0]
+    stem = Path(mutation.path).stem
     names = _names(PACKAGE / mutation.path)
 
     def nearness(test: str) -> tuple[bool, int, bool]:
@@ -352,9 +360,11 @@ def run(
         start = last = time.monotonic()
         length = 0
         while process.poll() is None:
-            now, size = time.monotonic(), os.fstat(said.fileno()).st_size
+            now = time.monotonic()
+            size = os.fstat(said.fileno()).st_size
             if size != length:
-                last, length = now, size
+                last = now
+                length = size
             if now - last > standstill or now - start > limit:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

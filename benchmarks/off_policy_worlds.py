@@ -69,12 +69,15 @@ class World:
     def shifts(self, rows: int) -> np.ndarray:
         """What is added to the a_k at each time (N, K)."""
         rng = np.random.default_rng([self.seed, 2])
-        size, phase = rng.normal(size=self.arms), rng.random(self.arms)
+        size = rng.normal(size=self.arms)
+        phase = rng.random(self.arms)
         t = np.linspace(0.0, 1.0, rows)[:, None]
         if self.motion == "jump":
             return np.asarray(1.5 * size * (t > 0.5))
         wave = np.sin(2.0 * np.pi * (1.5 * t + phase))
-        return np.asarray(wave) if self.motion == "wave" else np.zeros((rows, self.arms))
+        if self.motion == "wave":
+            return np.asarray(wave)
+        return np.zeros((rows, self.arms))
 
     def means(self, linear: np.ndarray) -> np.ndarray:
         """The expected rewards."""
@@ -106,7 +109,8 @@ class World:
         a, b, _ = self.coefficients()
         points = qmc.Sobol(self.inputs, scramble=False).random_base2(12)
         linear = a + norm.ppf(points + 0.5 / len(points)) @ b.T
-        asked, shifts = self.asked(linear), self.shifts(rows)
+        asked = self.asked(linear)
+        shifts = self.shifts(rows)
         if self.motion == "still":
             shifts = shifts[:1]
         return float(np.mean([(asked * self.means(linear + one)).sum(axis=1).mean() for one in shifts]))
@@ -116,14 +120,16 @@ def logs_of(world: World, logs: int, rows: int, seed: int = 0) -> Iterator[Case]
     """Logs of a world, which differ in contexts, choices and rewards."""
     rng = np.random.default_rng([world.seed, 3, seed])
     a, b, other = world.coefficients()
-    shifts, truth = world.shifts(rows), world.truth(rows)
+    shifts = world.shifts(rows)
+    truth = world.truth(rows)
     x = rng.normal(size=(rows, logs, world.inputs))
     for t in range(1, rows):
         x[t] = world.memory * x[t - 1] + np.sqrt(1.0 - world.memory**2) * x[t]
     z = np.concatenate([np.ones((rows, logs, 1)), x], axis=2)
     linear = a + x @ b.T
     pmfs = np.empty((rows, logs, world.arms))
-    chosen, rewards = np.empty((rows, logs), int), np.empty((rows, logs))
+    chosen = np.empty((rows, logs), int)
+    rewards = np.empty((rows, logs))
     learner = _Ridge.start(world, logs)
     run = np.arange(logs)
     for t in range(rows):

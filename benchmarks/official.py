@@ -147,7 +147,8 @@ def kalman() -> None:
     tracker = ("D = 2, one output", np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1, 2))
     turn = 0.9 * np.linalg.qr(rng.normal(size=(10, 10)))[0]
     for name, move, seen in (tracker, ("D = 10, 4 outputs", turn, rng.normal(size=(4, 10)))):
-        size, outputs = len(move), len(seen)
+        size = len(move)
+        outputs = len(seen)
         parts = (move, seen, 0.01 * np.eye(size), np.eye(outputs))
         matrices = [jnp.asarray(each, jnp.float32) for each in parts]
         ys = jnp.asarray(rng.normal(size=(20_000, outputs)), jnp.float32)
@@ -164,7 +165,9 @@ def kalman() -> None:
 @case("draws")
 def draws() -> None:
     """BONG with the empirical Fisher of draws."""
-    size, count, few = 100, 500, 60
+    size = 100
+    count = 500
+    few = 60
     rng = np.random.default_rng(3)
     xs = jnp.asarray(rng.normal(size=(count, size)) / 10, jnp.float32)
     ys = jnp.asarray(rng.random(count) < 0.5, jnp.int32)
@@ -265,7 +268,8 @@ def python() -> None:
     """One row at a time from Python, D = 10."""
     from river import linear_model
 
-    count, size = 2000, 10
+    count = 2000
+    size = 10
     rng = np.random.default_rng(7)
     x = rng.normal(size=(count, size)).astype(np.float32)
     y = (x @ rng.normal(size=size)).astype(np.float32)
@@ -302,7 +306,8 @@ def python() -> None:
 @case("keyed")
 def keyed() -> None:
     """A hundred thousand learners of ten parameters, stepped together."""
-    count, size = 100_000, 10
+    count = 100_000
+    size = 10
     rng = np.random.default_rng(8)
     x = jnp.asarray(rng.normal(size=(count, size)), jnp.float32)
     y = jnp.asarray(rng.normal(size=count), jnp.float32)

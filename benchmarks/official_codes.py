@@ -71,7 +71,9 @@ def open_codes(folder: Path, *, clone: bool) -> None:
     known = importlib.metadata.version
 
     def version(distribution_name: str) -> str:
-        return "0" if distribution_name == "posteriors" else known(distribution_name)
+        if distribution_name == "posteriors":
+            return "0"
+        return known(distribution_name)
 
     importlib.metadata.version = version
 

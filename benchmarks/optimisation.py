@@ -37,7 +37,8 @@ import numpy as np
 from optimisation_methods import METHODS
 from optimisation_problems import CHOSEN, PROBLEMS, SCORED
 
-EVALUATIONS, SEEDS = 50, 10
+EVALUATIONS = 50
+SEEDS = 10
 
 
 def run(method: str, problem: str, noisy: bool, seed: int) -> dict[str, Any]:
@@ -51,7 +52,10 @@ def run(method: str, problem: str, noisy: bool, seed: int) -> dict[str, Any]:
     noise = sd * np.random.default_rng(1000 + seed).standard_normal(EVALUATIONS)
     start = time.process_time()
     search = METHODS[method](one.box, seed, noisy)
-    points, values, truths, clock = [], [], [], time.process_time() - start
+    points = []
+    values = []
+    truths = []
+    clock = time.process_time() - start
     for step in range(EVALUATIONS):
         start = time.process_time()
         point = search.ask()
@@ -111,7 +115,8 @@ def tables(cache: Path, problems: list[str], seeds: int) -> None:
         for problem in problems:
             if noisy and not PROBLEMS[problem].noisy:
                 continue
-            cells, base = [], least(cache, problem)
+            cells = []
+            base = least(cache, problem)
             for method in methods:
                 paths = [_path(cache, method, problem, noisy, seed) for seed in range(seeds)]
                 runs = [json.loads(path.read_text()) for path in paths if path.exists()]

@@ -121,7 +121,8 @@ def _calibrated(part: Any, raised: dict[str, Any]) -> Any:
 
     from credo.core.records import replace
 
-    scales, count = jnp.asarray(part.scales), jnp.shape(part.switching)[0]
+    scales = jnp.asarray(part.scales)
+    count = jnp.shape(part.switching)[0]
     return replace(
         part,
         scales=jnp.where(scales > 0, raised["output_scale"], 0.0),
@@ -137,7 +138,8 @@ def _member(member: Any, kind: str, at: dict[str, Any], raised: dict[str, Any]) 
 
     from credo.core.records import replace
 
-    clipped, bound = member.model.apply, member.dynamics
+    clipped = member.model.apply
+    bound = member.dynamics
     network = clipped.network
     if kind == "hidden":
         share = jnp.asarray(network.share)
@@ -163,7 +165,8 @@ def _law(law: Any, forgetting: Any, raised: dict[str, Any]) -> Any:
         return law
     like = jnp.ones_like(jnp.asarray(noise.shape))
     kept = 1.0 - (1.0 - jnp.asarray(noise.forgetting)) * forgetting
-    shape, scale = like * raised["noise_shape"], like * raised["noise_scale"]
+    shape = like * raised["noise_shape"]
+    scale = like * raised["noise_scale"]
     return replace(law, var=replace(noise, shape=shape, scale=scale, forgetting=kept))
 
 

@@ -180,7 +180,8 @@ class BoTorch:
         warnings.filterwarnings("ignore")
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        self._torch, self._noisy = torch, noisy
+        self._torch = torch
+        self._noisy = noisy
         self._low, self._high = np.asarray(box, float).T
         self._first = torch.quasirandom.SobolEngine(len(box), scramble=True, seed=seed)
         self._points: list[np.ndarray] = []

@@ -34,7 +34,8 @@ def scan(
     y: np.ndarray,
 ) -> float:
     """Rows a second of one compiled scan."""
-    xs, ys = jnp.asarray(x), jnp.asarray(y)
+    xs = jnp.asarray(x)
+    ys = jnp.asarray(y)
     best, first = seconds(lambda: jax.block_until_ready(credo.run(learner, belief, xs, ys)))
     return table.add(Row(group, what, len(x) / best, first - best, megabytes(belief)))
 

@@ -22,8 +22,11 @@ from default_ours import Recorder
 from credo import bandits
 from credo.sessions import BudgetName, Session
 
-ROWS, INPUTS, BAD = 3000, 6, 900
-ROUNDS, ARMS = 3000, 5
+ROWS = 3000
+INPUTS = 6
+BAD = 900
+ROUNDS = 3000
+ARMS = 5
 Table = tuple[np.ndarray, np.ndarray]
 
 
@@ -52,7 +55,8 @@ def cases(quick: bool) -> Iterator[tuple[str, Table, float]]:
     x, y = stream()
 
     def changed(rows: slice, change: float | Callable[[np.ndarray], np.ndarray], target: bool) -> Table:
-        x2, y2 = x.copy(), y.copy()
+        x2 = x.copy()
+        y2 = y.copy()
         part = y2[rows] if target else x2[rows, 0]
         part[:] = change(part) if callable(change) else change
         return x2, y2
@@ -80,7 +84,8 @@ def streams(quick: bool) -> None:
     for budget in ("default", "fast"):
         own: BudgetName | None = None if budget == "default" else "fast"
         clean = losses(stream(), own)
-        early, late = np.nanmean(clean[1000:1500]), np.nanmean(clean[-500:])
+        early = np.nanmean(clean[1000:1500])
+        late = np.nanmean(clean[-500:])
         print(
             f"\n`--budget {budget}`, without: {early:.3f} nats (rows 1,000 to 1,500), {late:.3f} (last 500)\n"
         )
@@ -110,12 +115,15 @@ def bandit(
             incomes from there on.
         reward: the reward that is given at row 900, whatever was earned.
     """
-    rng, weights = np.random.default_rng(1), np.random.default_rng(7).normal(size=(ARMS, 4))
+    rng = np.random.default_rng(1)
+    weights = np.random.default_rng(7).normal(size=(ARMS, 4))
     start = bandits.default_agent(ARMS, 8)
     service = bandits.Bandit(start.agent, belief=start.init(), features=8)
-    chosen, earned = np.zeros(ROUNDS, int), 0.0
+    chosen = np.zeros(ROUNDS, int)
+    earned = 0.0
     for step in range(ROUNDS):
-        z, chance = rng.normal(size=3), rng.random()
+        z = rng.normal(size=3)
+        chance = rng.random()
         row = {"age": 40 + 10 * z[0], "income": 3000 + 500 * z[1], "visits": z[2]}
         if context is not None and context < 0 and step >= BAD:
             row["income"] *= -context
@@ -126,7 +134,8 @@ def bandit(
         one = float(chance < 1 / (1 + np.exp(-2 * weights[arm] @ [*z, 1.0])))
         given = reward if reward is not None and step == BAD else factor * one + shift
         service.reward(decision.id, given)
-        chosen[step], earned = arm, earned + one
+        chosen[step] = arm
+        earned = earned + one
     return earned, chosen
 
 

@@ -188,7 +188,8 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
-    dim, count = options.dim, options.particles
+    dim = options.dim
+    count = options.particles
     print(f"credo {credo.__version__}, {count} particles, {options.sequences} sequences")
     ys = simulate_systems(dim, 0, options.sequences).observations
     truth = exact_posteriors(dim, ys)

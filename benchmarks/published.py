@@ -142,7 +142,8 @@ def full_bong_lin_hess(problem: Problem) -> Callable[..., Any]:
 
 
 def _full_blr(start: Full, state: Full, gradient: Vector, hessian: jax.Array, rate: float) -> Full:
-    prior, precision = jnp.linalg.pinv(start.cov), jnp.linalg.pinv(state.cov)
+    prior = jnp.linalg.pinv(start.cov)
+    precision = jnp.linalg.pinv(state.cov)
     cov = jnp.linalg.pinv((1 - rate) * precision + rate * prior - rate * hessian)
     pull = prior @ (start.mean - state.mean)
     return Full(state.mean + rate * cov @ (pull + gradient), cov)
@@ -232,7 +233,8 @@ def dlr_blr_lin_hess(
             root = _noise_root(noise)
             columns = jacobian.T @ root
             diag = (1 - rate) * state.diag + rate * start.diag
-            keep, take = jnp.sqrt(1 - rate), jnp.sqrt(rate)
+            keep = jnp.sqrt(1 - rate)
+            take = jnp.sqrt(rate)
             stacked = jnp.hstack([keep * state.factor, take * start.factor, take * columns])
             gap = (start.mean - state.mean)[:, None]
             pull = start.diag * gap + start.factor @ (start.factor.T @ gap)

@@ -17,7 +17,8 @@ import credo
 from credo.sessions import Session
 
 LINEAR = "River, scaled linear or logistic regression"
-LABELS, NUMBERS = ("electricity", "banana", "phishing", "segments"), ("power-plant", "kin8nm")
+LABELS = ("electricity", "banana", "phishing", "segments")
+NUMBERS = ("power-plant", "kin8nm")
 
 Predict: TypeAlias = Callable[[np.ndarray], np.ndarray]
 Learn: TypeAlias = Callable[[np.ndarray, float], None]
@@ -72,7 +73,9 @@ def vowpal_wabbit(classes: int) -> Iterator[Peer]:
 
     def predict(x: np.ndarray) -> np.ndarray:
         answer = model.predict(text(x))
-        return np.array([1.0 - answer, answer]) if classes == 2 else np.atleast_1d(answer)
+        if classes == 2:
+            return np.array([1.0 - answer, answer])
+        return np.atleast_1d(answer)
 
     def learn(x: np.ndarray, y: float) -> None:
         label = {0: f"{y:.7g}", 2: "1" if y > 0 else "-1"}.get(classes, str(int(y) + 1))
@@ -92,7 +95,9 @@ def scikit_learn(classes: int) -> Iterator[Peer]:
 
     def predict(x: np.ndarray) -> np.ndarray:
         if not begun:
-            return np.full(classes, 1.0 / classes) if classes else np.zeros(1)
+            if classes:
+                return np.full(classes, 1.0 / classes)
+            return np.zeros(1)
         row = scaler.transform(x[None])
         answer: np.ndarray = model.predict_proba(row)[0] if classes else model.predict(row)
         return answer
@@ -134,17 +139,20 @@ def ours(x: np.ndarray, y: np.ndarray, classes: int, model: str | None = None) -
 def stream(name: str) -> tuple[np.ndarray, np.ndarray, int]:
     """The rows of a data set in their order, with the columns that vary, and how many classes there are."""
     data = credo.datasets.load(name)
-    x, y = data.x.reshape(len(data.x), -1).astype(float), data.y.astype(float)
+    x = data.x.reshape(len(data.x), -1).astype(float)
+    y = data.y.astype(float)
     return x[:, x.std(axis=0) > 0], y, len(data.class_names)
 
 
 def markdown(scale: float = 1.0) -> str:
     """A section with a row for each method, and a column for each stream."""
-    names, sizes = (*LABELS, *NUMBERS), list[str]()
+    names = (*LABELS, *NUMBERS)
+    sizes = list[str]()
     speeds: dict[str, list[float]] = {}
     for name in names:
         x, y, classes = stream(name)
-        x, y = x[: int(len(x) * scale)], y[: int(len(y) * scale)]
+        x = x[: int(len(x) * scale)]
+        y = y[: int(len(y) * scale)]
         sizes.append(f"{name} {len(x):,} by {x.shape[1]}")
         speeds.setdefault("credo, default", []).append(ours(x, y, classes))
         speeds.setdefault("credo, linear", []).append(ours(x, y, classes, model="linear"))

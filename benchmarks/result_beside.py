@@ -78,7 +78,9 @@ def _means(evidence: Evidence, title: str, task: str, metric: str, digits: int) 
 
 def _firsts(evidence: Evidence, metrics: Sequence[str]) -> tuple[list[int], list[str], int]:
     """How often each library is first where no choice was made, where credo is not, and how many streams."""
-    counts, lost, total = [0] * len(LIBRARIES), list[str](), 0
+    counts = [0] * len(LIBRARIES)
+    lost = list[str]()
+    total = 0
     for group in UNSEEN:
         for name, row in evidence.table(group).items():
             if OURS not in row:
@@ -122,7 +124,8 @@ def _two(value: float) -> int:
 
 def _speeds(evidence: Evidence) -> list[str]:
     """The row of speeds. That of the default was measured before it had all its members, and is not said."""
-    budget, streams = evidence.sections["budgets"].grid, evidence.sections["real streams: rows a second"].grid
+    budget = evidence.sections["budgets"].grid
+    streams = evidence.sections["real streams: rows a second"].grid
     speeds = {row[0]: [cell for cell in row[2:4] if isinstance(cell, int)] for row in budget.rows}
     ours = {name: f"{_two(min(some)):,} to {_two(max(some)):,}" for name, some in speeds.items()}
     linear = ["rows a second, linear model", f"{ours['fast']} (`--budget fast`, from a file)"]
@@ -176,7 +179,8 @@ def beside(evidence: Evidence) -> str:
 
 def _packages(evidence: Evidence) -> str:
     """The sentence about the tables from packages."""
-    words, (light, _) = SPOKEN.split(), BATCH
+    words = SPOKEN.split()
+    (light, _) = BATCH
     rows = [row for row in evidence.table("unseen").values() if OURS in row]
     own = [row[OURS]["log_loss"] for row in rows]
     steady = [
@@ -207,10 +211,8 @@ def one_row(evidence: Evidence) -> str:
     section = evidence.sections["estimators"]
     times = {row[0]: row[1] for row in section.grid.rows}
     alone = next(part for part in section.body if isinstance(part, str) and part.startswith("With JAX's own"))
-    river, ours = (
-        times["River StandardScaler \\| LogisticRegression, learn_one"],
-        times["RiverClassifier.learn_one"],
-    )
+    river = times["River StandardScaler \\| LogisticRegression, learn_one"]
+    ours = times["RiverClassifier.learn_one"]
     slow = float(alone.split(" takes ")[1].split(" us")[0])
     return (
         "One row at a time credo is slower than River, because every call goes through JAX. "

@@ -22,7 +22,9 @@ class Evidence:
         shapes: Mapping[str, Shape],
         sections: Mapping[str, Section] | None = None,
     ) -> None:
-        self.results, self.shapes, self.sections = results, shapes, sections or {}
+        self.results = results
+        self.shapes = shapes
+        self.sections = sections or {}
 
     def table(self, *groups: str) -> Table:
         """The scores of the streams of some groups, in their order."""

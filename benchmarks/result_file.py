@@ -64,7 +64,9 @@ class Section(NamedTuple):
 
 def load(path: Path = FILE) -> dict[str, Any]:
     """Everything in a file; nothing if there is no file."""
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    if path.exists():
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    return {}
 
 
 def save(data: Mapping[str, Any], path: Path = FILE) -> None:

@@ -85,7 +85,9 @@ def _format(column: Sequence[str], right: bool, title: str) -> str:
     decimals = {len(one[1] or ".") - 1 for one in found if one}
     if title and found and all(found) and len(decimals) == 1:
         return f",.{decimals.pop()}f"
-    return ">" if right else ""
+    if right:
+        return ">"
+    return ""
 
 
 def _read(cell: str, form: str) -> Cell:
@@ -94,4 +96,6 @@ def _read(cell: str, form: str) -> Cell:
     if not form.endswith("f"):
         return cell
     plain = cell.replace(",", "")
-    return float(plain) if "." in plain else int(plain)
+    if "." in plain:
+        return float(plain)
+    return int(plain)

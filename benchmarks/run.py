@@ -40,7 +40,8 @@ def linear_regression(table: Table, scale: float) -> None:
     count = int(200_000 * scale)
     x = rng.normal(size=(count, 10)).astype(np.float32)
     y = (x @ rng.normal(size=10) + rng.normal(size=count)).astype(np.float32)
-    group, peer = "linear regression, D = 10", "River BayesianLinearRegression.learn_one"
+    group = "linear regression, D = 10"
+    peer = "River BayesianLinearRegression.learn_one"
     peers.river_bayesian_regression(table, group, x[: count // 40], y[: count // 40])
     ours.scan(table, group, "credo Kalman, scan", *ours.regression(10), x, y)
     ours.loop(table, group, "credo Kalman, Python loop", *ours.regression(10), x[:5000], y[:5000])
@@ -62,11 +63,9 @@ def logistic_regression(table: Table, scale: float) -> None:
         peers.sklearn_sgd(table, group, x, y, 1000)
         peer = "posteriors ekf.diag_fisher"
         peers.posteriors_ekf(table, group, peer, x[:300], y[:300], None)
-        full, diagonal, fisher = (
-            "credo full EKF, scan",
-            "credo diagonal EKF, scan",
-            "credo diagonal LIN-EF, scan",
-        )
+        full = "credo full EKF, scan"
+        diagonal = "credo diagonal EKF, scan"
+        fisher = "credo diagonal LIN-EF, scan"
         ours.scan(table, group, full, *ours.logistic(size, credo.Full()), x, y)
         ours.scan(table, group, diagonal, *ours.logistic(size, credo.Diagonal()), x, y)
         ours.scan(table, group, fisher, *ours.logistic(size, credo.Diagonal(), "lin-ef"), x, y)
@@ -84,7 +83,8 @@ def networks(table: Table, scale: float) -> None:
         x = rng.normal(size=(count, inputs)).astype(np.float32)
         y = rng.integers(0, 10, count)
         size = ours.network(width, inputs, credo.Diagonal())[2]
-        group, peer = f"network {inputs}-{width}-10, P = {size:,}", "posteriors ekf.diag_fisher"
+        group = f"network {inputs}-{width}-10, P = {size:,}"
+        peer = "posteriors ekf.diag_fisher"
         peers.posteriors_ekf(table, group, peer, x[:200], y[:200], width)
         cases: dict[str, tuple[Family, CurvatureName]] = {
             "credo diagonal LIN-EF, scan": (credo.Diagonal(), "lin-ef"),
@@ -156,7 +156,8 @@ def main() -> None:
     options = parser.parse_args()
     for name, measure in MEASURED.items():
         if not options.pages and options.only in (None, name):
-            text, today = measure(options.quick), datetime.datetime.now(datetime.UTC).date().isoformat()
+            text = measure(options.quick)
+            today = datetime.datetime.now(datetime.UTC).date().isoformat()
             command = f"`python benchmarks/run.py --only {name}`"
             # kept as soon as it is known, so that a run that ends early has what it measured
             save_sections(sections_of(text, command, today, conditions()), options.out)

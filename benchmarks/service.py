@@ -94,7 +94,8 @@ async def one_client(port: int, path: str, bodies: list[bytes], times: list[floa
 
 async def load(port: int, name: str, kind: str, clients: int, seconds: float, seed: int) -> list[float]:
     """So many clients for so long; how long each request took."""
-    rng, times = random.Random(seed), list[float]()
+    rng = random.Random(seed)
+    times = list[float]()
     rows = [[row(rng, name) for _ in range(int(3000 * seconds / clients**0.5))] for _ in range(clients)]
     kept = ("id", "x", "y") if kind == "learn" else ("x",)
     bodies = [[json.dumps({key: one[key] for key in kept}).encode() for one in some] for some in rows]
@@ -110,9 +111,11 @@ def measure(port: int, pid: int, name: str, seconds: float) -> list[str]:
     for kind in ("learn", "predict"):
         for clients in CLIENTS:
             asyncio.run(load(port, name, kind, clients, 1.0, clients))
-            before, start = processor_time(pid), time.perf_counter()
+            before = processor_time(pid)
+            start = time.perf_counter()
             times = asyncio.run(load(port, name, kind, clients, seconds, clients + 1000))
-            spent, wall = processor_time(pid) - before, time.perf_counter() - start
+            spent = processor_time(pid) - before
+            wall = time.perf_counter() - start
             p50, p99 = np.percentile(times, [50, 99]) * 1e3
             numbers = f"{1e6 * spent / len(times):,.0f} | {len(times) / wall:,.0f} | {p50:.1f} | {p99:.1f}"
             lines.append(f"| {name}, {kind} | {clients} | {numbers} | {1e3 * max(times):,.0f} |")
@@ -124,7 +127,8 @@ def markdown(quick: bool) -> str:
     """The section of RESULTS.md, of a linear model and of the default on two classes."""
     with tempfile.TemporaryDirectory() as place:
         flush = flush_time(Path(place))
-        server, lines = Server(Path(place) / "service"), list[str]()
+        server = Server(Path(place) / "service")
+        lines = list[str]()
         try:
             for name in SPECS:
                 build(server, name)
@@ -174,10 +178,12 @@ class Server:
 
 def build(server: Server, name: str) -> None:
     """Build a model."""
-    start, before = time.perf_counter(), processor_time(server.pid)
+    start = time.perf_counter()
+    before = processor_time(server.pid)
     server.client.add(name, **SPECS[name])
     server.client.wait(name, 1200.0)  # where clients take all of a processor, as in `beside_building`
-    spent, wall = processor_time(server.pid) - before, time.perf_counter() - start
+    spent = processor_time(server.pid) - before
+    wall = time.perf_counter() - start
     print(f"{name} was built in {wall:.1f} s; {spent:.1f} s of processor time in the service", flush=True)
 
 
@@ -208,10 +214,12 @@ def restarts(folder: Path, rows: int) -> None:
         server.client.learn_batch("linear", [row(rng, "linear") for _ in range(2500)])
     server.stop()
     for words in ("from snapshots", f"with a replay of {rows:,} rows"):
-        start, server = time.perf_counter(), Server(folder)
+        start = time.perf_counter()
+        server = Server(folder)
         for name in ("linear", "linear-2", "shop"):
             server.client.wait(name)
-        spent, wall = processor_time(server.pid), time.perf_counter() - start
+        spent = processor_time(server.pid)
+        wall = time.perf_counter() - start
         print(f"restart {words}: {spent:.1f} s of processor time, {wall:.1f} s", flush=True)
         print(f"resident: {resident(server.pid):.0f} MB")
         server.stop()
@@ -233,7 +241,8 @@ def main() -> None:
     asked = parser.parse_args()
     names = ["linear", "bank"] if asked.model == "both" else [asked.model]
     with tempfile.TemporaryDirectory(dir=asked.folder) as place:
-        folder, busy = Path(place), os.getloadavg()[0]
+        folder = Path(place)
+        busy = os.getloadavg()[0]
         print(f"fdatasync of this disk: {flush_time(folder):.2f} ms; load {busy:.1f}", flush=True)
         if asked.restart:
             restarts(folder / "service", asked.restart)

@@ -180,7 +180,8 @@ def classes_as_strings(files: list[Text]) -> list[str]:
     found = []
     for file in files:
         room = file.name.split("/")[1].removesuffix(".py")
-        silent, own = docstring_lines(file.tree), own_names(file.tree)
+        silent = docstring_lines(file.tree)
+        own = own_names(file.tree)
         for node in ast.walk(file.tree):
             if not isinstance(node, ast.Constant) or node.lineno in silent:
                 continue

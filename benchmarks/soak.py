@@ -72,7 +72,9 @@ def in_precision(tree: Any, dtype: Any) -> Any:
 
     def cast(leaf: Any) -> Any:
         floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-        return leaf.astype(dtype) if floating else leaf
+        if floating:
+            return leaf.astype(dtype)
+        return leaf
 
     return _with_layout(jax.tree.map(cast, tree), str(np.dtype(dtype)))
 
@@ -88,7 +90,9 @@ def _with_layout(belief: Any, dtype: str) -> Any:
             changes[field.name] = credo.replace(value, dtypes=(dtype,) * len(value.dtypes))
         elif dataclasses.is_dataclass(value):
             changes[field.name] = _with_layout(value, dtype)
-    return credo.replace(belief, **changes) if changes else belief
+    if changes:
+        return credo.replace(belief, **changes)
+    return belief
 
 
 def smallest(belief: Any) -> float:
@@ -101,9 +105,9 @@ def smallest(belief: Any) -> float:
         values = np.linalg.eigvalsh(matrix)
         return float(values[0] / max(values[-1], np.finfo(float).tiny))
     var = getattr(belief, "var", None)
-    return (
-        1.0 if var is None else float(np.min(np.asarray(var)) / max(float(np.max(np.asarray(var))), 1e-300))
-    )
+    if var is None:
+        return 1.0
+    return float(np.min(np.asarray(var)) / max(float(np.max(np.asarray(var))), 1e-300))
 
 
 Scores = dict[str, np.ndarray]
@@ -112,7 +116,10 @@ Scores = dict[str, np.ndarray]
 
 def go(case: Case, x: np.ndarray, y: np.ndarray, dtype: Any) -> tuple[Scores, float, bool]:
     """The scores of a learner on a stream, its smallest eigenvalue, and whether its beliefs stayed finite."""
-    belief, parts, least, finite = in_precision(case.belief, dtype), [], np.inf, True
+    belief = in_precision(case.belief, dtype)
+    parts = []
+    least = np.inf
+    finite = True
     for first in range(0, len(x), CHUNK):
         part = slice(first, first + CHUNK)
         ys = y[part] if y.dtype.kind == "i" else y[part].astype(dtype)
@@ -130,7 +137,9 @@ def go(case: Case, x: np.ndarray, y: np.ndarray, dtype: Any) -> tuple[Scores, fl
 
 def _finite_part(leaf: Any) -> Any:
     """A leaf, in which the log weights of empty slots count as finite."""
-    return jnp.where(jnp.isneginf(leaf), 0, leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+    if jnp.issubdtype(leaf.dtype, jnp.floating):
+        return jnp.where(jnp.isneginf(leaf), 0, leaf)
+    return leaf
 
 
 def compare(case: Case, stream: str, x: np.ndarray, y: np.ndarray) -> Outcome:
@@ -146,7 +155,8 @@ def compare(case: Case, stream: str, x: np.ndarray, y: np.ndarray) -> Outcome:
     left, right = (scores["density"][both].astype(float) for scores in (single, double))
     gap = np.abs(left - right) / (1.0 + np.abs(right))
     with np.errstate(all="ignore"):
-        near, far = single["centre"][both], double["centre"][both]
+        near = single["centre"][both]
+        far = double["centre"][both]
         moved = np.where(near == far, 0.0, np.abs(near - far) / double["spread"][both])
     apart = np.flatnonzero(~(gap <= APART))
     nlpd = (-float(left.mean()), -float(right.mean())) if both.any() else (np.nan, np.nan)

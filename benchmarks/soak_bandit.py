@@ -32,7 +32,8 @@ from credo.streams import checkpoint
 
 Line: TypeAlias = dict[str, Any]
 
-WINDOW, RECENT = 40, 10
+WINDOW = 40
+RECENT = 10
 """How many decisions are remembered, and among the latest how many every reward must be known. Between lie
 the lines that a kill left without an answer.
 """
@@ -61,7 +62,9 @@ def soak(folder: Path, kills: int, seed: int, options: list[str]) -> tuple[Count
     """Kill a process so often, and compare what is left with a process that is left alone: counts, and what
     is wrong.
     """
-    writer, chance, counts = Writer(seed), random.Random(seed + 1), Counter[str]()
+    writer = Writer(seed)
+    chance = random.Random(seed + 1)
+    counts = Counter[str]()
     for kill in range(kills + 1):
         life = Life(folder, "disturbed", options)
         answered = life.lead(writer, chance if kill < kills else None)
@@ -102,7 +105,9 @@ class Writer:
         if kind < 0.45 and self.answers:  # again, or another value for the same id
             line, _ = self.chance.choice(self.answers[-WINDOW:])
             if "reward" in line:
-                return line if self.chance.random() < 0.5 else {**line, "reward": line["reward"] + 1.0}
+                if self.chance.random() < 0.5:
+                    return line
+                return {**line, "reward": line["reward"] + 1.0}
         context = {
             "age": self.chance.gauss(40.0, 10.0),
             "device": self.chance.choice(["phone", "desk", "tv"]),
@@ -154,7 +159,8 @@ class Life:
         """Write and read until a kill, in the first seconds or after some answers, or for a while: how many
         answers came.
         """
-        before, limit = len(writer.answers), 200 if chance is None else chance.randint(1, 250)
+        before = len(writer.answers)
+        limit = 200 if chance is None else chance.randint(1, 250)
         killer: threading.Timer | None = None
         if chance is not None and chance.random() < 0.2:
             killer = self._kill_after(chance.uniform(0.5, 5.0))

@@ -18,7 +18,8 @@ import credo.ekf
 
 __all__ = ["CLASSES", "INPUTS", "KNOWN", "Case", "Known", "cases", "known", "streams"]
 
-INPUTS, CLASSES = 4, 3
+INPUTS = 4
+CLASSES = 3
 
 STREAMS = ("ordinary", "collinear", "constant", "saturating", "outliers", "missing")
 
@@ -47,7 +48,8 @@ def streams(task: str, rows: int, seed: int) -> Iterator[tuple[str, np.ndarray, 
         if name == "collinear":
             x[:, 1], x[:, 2] = 2.0 * x[:, 0], x[:, 0] + 1e-6 * x[:, 2]
         elif name == "constant":
-            x[:, 1], x[:, 2] = 3.0, 0.0
+            x[:, 1] = 3.0
+            x[:, 2] = 0.0
         elif name == "saturating":
             x = x * np.array([1.0, 1e1, 1e2, 1e3])
         signal = np.tanh(x @ np.array([1.0, -0.5, 0.25, 0.1]))

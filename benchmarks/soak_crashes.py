@@ -91,7 +91,8 @@ def crash(folder: Path, options: list[str], kills: int, rows: int, chance: rando
     Three of four times it is stopped soon after a row that is drawn, otherwise at a random time of its start.
     """
     counts: Counter[str] = Counter()
-    out, answers = folder / "parts", folder / "parts.jsonl"
+    out = folder / "parts"
+    answers = folder / "parts.jsonl"
     places = sorted(chance.randrange(rows * 3 // 4) for _ in range(kills))
     while True:
         going = bool(list(out.glob("**/belief.credo")))
@@ -126,7 +127,9 @@ def crash(folder: Path, options: list[str], kills: int, rows: int, chance: rando
 
 def count_rows(path: Path) -> int:
     """The lines of a file; 0 where there is none."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    if path.exists():
+        return path.read_bytes().count(b"\n")
+    return 0
 
 
 def wait_for(path: Path, rows: int, process: subprocess.Popen[str]) -> None:

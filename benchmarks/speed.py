@@ -73,9 +73,11 @@ def bank(plan: Plan) -> Readings:
     ys = jnp.asarray(rng.integers(0, 2, len(xs)))
     whole: Any = credo.auto(COLUMNS, "classification")
     begin = whole.init()
-    experts, beliefs = whole, begin
+    experts = whole
+    beliefs = begin
     while not hasattr(experts, "learners"):  # what watches the bank, and what is stacked on it
-        experts, beliefs = experts.learner, beliefs.belief
+        experts = experts.learner
+        beliefs = beliefs.belief
     members = [(pick(experts.learners, place), pick(beliefs.beliefs, place)) for place in range(experts.size)]
     # members without a network are calibrated, or stand alone
     pairs = [(getattr(one, "learner", one), getattr(belief, "belief", belief)) for one, belief in members]
@@ -95,7 +97,8 @@ def command(plan: Plan) -> Readings:
     """Rows a second of the command, without its start: what more rows take of processor time."""
     import start
 
-    few, many = plan.rows(5000), plan.rows(25_000)
+    few = plan.rows(5000)
+    many = plan.rows(25_000)
     with tempfile.TemporaryDirectory() as place:
         times: dict[tuple[str, int], float] = {}
         for count in (few, many):
@@ -115,7 +118,8 @@ def river(plan: Plan) -> Readings:
     import jax
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    row, peer = 'RiverClassifier("linear").learn_one', "River, scaler and logistic regression"
+    row = 'RiverClassifier("linear").learn_one'
+    peer = "River, scaler and logistic regression"
     with _named(peer, row) as missing:
         from timing import medians
 
@@ -145,7 +149,8 @@ def mnist(plan: Plan) -> Readings:
     import start
 
     with tempfile.TemporaryDirectory() as place:
-        took, why = None, ""
+        took = None
+        why = ""
         try:
             took = start.cold_and_warm(start.learn("mnist"), Path(place), "mnist")
         except subprocess.CalledProcessError as error:
@@ -168,10 +173,8 @@ def bandit(plan: Plan) -> Readings:
     service = importlib.import_module("bandit_service")
     rows = times.rows_of(bandits.load_environment("linear"), plan.rows(1000))
     long = times.rows_of(bandits.load_environment("linear"), plan.rows(20_000))
-    calls, compiled = (
-        "Bandit, decide and reward, 10 inputs, 7 arms",
-        "Thompson, unknown noise, 7 arms, a scan",
-    )
+    calls = "Bandit, decide and reward, 10 inputs, 7 arms"
+    compiled = "Thompson, unknown noise, 7 arms, a scan"
     others = times.callers(rows)
     with tempfile.TemporaryDirectory() as folder:
         one = service.bandit("arms", Path(folder), 10_000)
@@ -215,7 +218,8 @@ def default_agent(plan: Plan) -> Readings:
     for arms in (5, 50):
         agent = bandits.default_agent(arms, COLUMNS)
         yield Reading(f"default agent, {arms} arms, a reward, ms", "", middle(agent, (COLUMNS,), 1))
-    arms, net = max(int(1000 * min(plan.scale, 1.0)), 20), credo.Linear()
+    arms = max(int(1000 * min(plan.scale, 1.0)), 20)
+    net = credo.Linear()
     learner = credo.extended_kalman(credo.Model(net, credo.Normal(0.1)))
     thompson = bandits.Agent(learner, arms, "actions", bandits.Thompson())
     usual = bandits.default_agent(arms, COLUMNS, design="actions")
@@ -230,7 +234,8 @@ def default_agent(plan: Plan) -> Readings:
 
 def posteriors(plan: Plan) -> Readings:
     """The diagonal Fisher EKF of a network, 32 rows a batch, beside `posteriors`."""
-    row, peer = "diagonal Fisher EKF, P = 101,770, 32 rows a batch", "posteriors ekf.diag_fisher"
+    row = "diagonal Fisher EKF, P = 101,770, 32 rows a batch"
+    peer = "posteriors ekf.diag_fisher"
     if plan.codes is not None:
         importlib.import_module("official_codes").open_codes(plan.codes, clone=False)
     with _named(peer, row) as missing:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-ROWS, COLUMNS = 100, 4
+ROWS = 100
+COLUMNS = 4
 FIRST = """
 import numpy as np
 from credo.estimators import RiverClassifier

@@ -42,7 +42,8 @@ class Table:
     def compare(self, group: str, ours: str, peer: str) -> None:
         """State the ratio of two measurements on the row of ours."""
         named = {(r.group, r.what): r for r in self.rows}
-        mine, theirs = named[group, ours], named[group, peer]
+        mine = named[group, ours]
+        theirs = named[group, peer]
         clone = Row(**{**mine.__dict__, "peer": peer, "ratio": mine.rows_per_second / theirs.rows_per_second})
         self.rows.append(clone)
         if mine.ratio is None and mine in self.rows:
@@ -91,7 +92,8 @@ def medians(
     """Of several calls taken in turn, so that all meet the same load: the median time of each after a first
     one, and the time of that first one (with compilation). `time.process_time` counts processor time.
     """
-    first, times = {}, {name: list[float]() for name in calls}
+    first = {}
+    times = {name: list[float]() for name in calls}
     for name, call in calls.items():
         started = clock()
         call()

@@ -43,6 +43,44 @@ def flags(tree: ast.Module) -> list[str]:
     ]
 
 
+def test_each_assignment_is_one_thought() -> None:
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+    assert {name: lines for name, tree in trees.items() if (lines := parallel_assignments(tree))} == {}
+    assert {name: lines for name, tree in trees.items() if (lines := nested_conditionals(tree))} == {}
+
+
+def test_what_is_dense_is_found() -> None:
+    tree = ast.parse("a, b = 1, 2\nc = 1 if a else 2 if b else 3\na, b = b, a\nd, e = f(a)\n")
+    assert parallel_assignments(tree) == [1]
+    assert nested_conditionals(tree) == [2]
+
+
+def parallel_assignments(tree: ast.Module) -> list[int]:
+    """The lines in which several values that are written out are assigned, except where two change places."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(names := node.targets[0], ast.Tuple)
+        and isinstance(values := node.value, ast.Tuple)
+        and {ast.unparse(name) for name in names.elts} != {ast.unparse(value) for value in values.elts}
+    ]
+
+
+def nested_conditionals(tree: ast.Module) -> list[int]:
+    """The lines in which a conditional expression stands in another."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.IfExp)
+        and any(
+            isinstance(inner, ast.IfExp)
+            for part in (node.test, node.body, node.orelse)
+            for inner in ast.walk(part)
+        )
+    ]
+
+
 def test_tests_are_ordered_as_the_rooms_are() -> None:
     rooms = {path.name for path in (ROOT / "src/credo").iterdir() if (path / "__init__.py").exists()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("*.py"))}

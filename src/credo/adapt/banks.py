@@ -90,7 +90,9 @@ def banks(learners: Iterable[L]) -> L | Groups[L]:
     members = _members(learners)
     places = places_by_kind([_kind(member) for member in members])
     stacks = tuple(bank([members[place] for place in group]) for group in places)
-    return stacks[0] if len(stacks) == 1 else Groups(stacks, places)
+    if len(stacks) == 1:
+        return stacks[0]
+    return Groups(stacks, places)
 
 
 def _members(learners: Iterable[L]) -> list[L]:
@@ -137,4 +139,6 @@ def first_beliefs(learners: Any, size: int, params: PyTree, var: PyTree, others:
                 field="params",
             )
     stacks = grouped(beliefs, places)
-    return stacks if isinstance(learners, Groups) else stacks.parts[0]
+    if isinstance(learners, Groups):
+        return stacks
+    return stacks.parts[0]

@@ -161,7 +161,9 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     def variance_factors(self) -> Array:
         """The factors of the variance of the outputs (S,), where the mean alone stands first as 0."""
         scales = jnp.asarray(self.scales, float)
-        return jnp.concatenate([jnp.zeros(1), scales]) if self.plugin else scales
+        if self.plugin:
+            return jnp.concatenate([jnp.zeros(1), scales])
+        return scales
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
@@ -177,14 +179,17 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
 
     def _candidates(self, belief: B, x: PyTree) -> Any:
         """The K forecasts, as a stack or as `Groups`."""
-        scales, rows = jnp.asarray(self.scales), []
+        scales = jnp.asarray(self.scales)
+        rows = []
         if self.plugin:
             rows.append((1, _one(self.learner.scaled_predictive(belief, x, None))))
         if scales.shape[0]:
             scaled = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
             rows.append((scales.shape[0], scaled))
         laws = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
-        width, begin, parts = sum(count for count, _ in rows), 0, []
+        width = sum(count for count, _ in rows)
+        begin = 0
+        parts = []
         for count, own in rows:
             places = [begin + law * width + np.arange(count) for law in range(laws)]
             parts += self._laws(own, places)
@@ -193,7 +198,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
 
     def _laws(self, own: Any, places: Sequence[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
         """Forecasts as they are, and with heavier tails or sharper, with their places among all."""
-        tails, sharpness = jnp.asarray(self.tails), jnp.asarray(self.sharpness)
+        tails = jnp.asarray(self.tails)
+        sharpness = jnp.asarray(self.sharpness)
         other = None
         if tails.shape[0]:
             other = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
@@ -231,7 +237,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
             raise CredoError("Calibrated weighs one observation a step: the model inside must not be joint.")
         finite = jnp.isfinite(densities)
         evidence = jnp.where(finite, densities, -jnp.inf)
-        log_evidence, share = log_sum_few(logs + evidence), weight
+        log_evidence = log_sum_few(logs + evidence)
+        share = weight
         new = belief
         if self.outliers is not None and belief.doubt is not None:
             evidence, total, outlier = self._with_outliers(y, logs, evidence, log_evidence)
@@ -278,7 +285,9 @@ def _joined(parts: Sequence[tuple[Any, np.ndarray]]) -> Any:
         for alike in kinds.values()
     ]
     order = tuple(tuple(int(k) for _, own in alike for k in own) for alike in kinds.values())
-    return stacks[0] if order == (tuple(range(len(order[0]))),) else Groups(tuple(stacks), order)
+    if order == (tuple(range(len(order[0]))),):
+        return stacks[0]
+    return Groups(tuple(stacks), order)
 
 
 @matched.register

@@ -219,7 +219,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     def size(self) -> int:
         """The number K of experts."""
         learners = self.bank
-        return learners.size if isinstance(learners, Groups) else jnp.shape(jax.tree.leaves(learners)[0])[0]
+        if isinstance(learners, Groups):
+            return learners.size
+        return jnp.shape(jax.tree.leaves(learners)[0])[0]
 
     @property
     def takes_missing(self) -> bool:
@@ -252,7 +254,8 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
         """Let another expert take over, and let time pass for each."""
-        log_joint, logs = belief.log_joint, belief.log_weights
+        log_joint = belief.log_joint
+        logs = belief.log_weights
         switching = jnp.asarray(self.switching).astype(logs.dtype)
         pairs = logs[:, None]  # the joint weights of members before and after, where beliefs are mixed
         if log_joint is None:

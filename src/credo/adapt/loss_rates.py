@@ -74,7 +74,8 @@ class LossRate:
         keep = as_like(self.forgetting, losses.total) ** weight
         seen = jnp.isfinite(loss)
         added = weight * jnp.where(seen, loss, 0.0)
-        total, count = keep * losses.total + added, keep * losses.count + weight
+        total = keep * losses.total + added
+        count = keep * losses.count + weight
         return LossSums(jnp.where(seen, total, losses.total), jnp.where(seen, count, losses.count))
 
 

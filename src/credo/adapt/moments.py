@@ -69,7 +69,8 @@ def collapse(log_weights: Array, beliefs: T) -> T:
 
 def _without_dead(beliefs: T, weights: Array) -> T:
     """The beliefs, with the heaviest in place of those of weight 0, which may be infinite: 0 inf is NaN."""
-    dead, heaviest = weights == 0, jnp.argmax(weights)
+    dead = weights == 0
+    heaviest = jnp.argmax(weights)
 
     def fill(leaf: Array) -> Array:
         return jnp.where(dead.reshape((-1,) + (1,) * (leaf.ndim - 1)), leaf[heaviest], leaf)
@@ -91,7 +92,9 @@ def matched(beliefs: object, weights: Array) -> object:
 def _(beliefs: Gaussian, weights: Array) -> Gaussian:
     mean = weights @ beliefs.mean
     gaps = beliefs.mean - mean[None, :]
-    noise, cov, shares = beliefs.noise, beliefs.cov, weights
+    noise = beliefs.noise
+    cov = beliefs.cov
+    shares = weights
     if noise is not None:
         # The covariances are in units of each hypothesis's own noise variance.
         units = noise.scale / noise.shape
@@ -104,7 +107,8 @@ def _(beliefs: Gaussian, weights: Array) -> Gaussian:
 
 
 def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:
-    shape, scale = jnp.asarray(noise.shape), jnp.asarray(noise.scale)
+    shape = jnp.asarray(noise.shape)
+    scale = jnp.asarray(noise.scale)
     mean, var = _moments(weights, shape / scale, shape / scale**2)
     return InverseGamma(mean**2 / var, mean / var, jnp.minimum(weights @ noise.forgetting, 1.0))
 

@@ -44,11 +44,15 @@ FARTHEST = 10.0
 FREEDOM = 2.0
 """The degrees of freedom of errors, a Student's t: with 4, one or two outliers would be a change."""
 
-DOWN, UP, JUMP = 0.01, 0.001, 3
-"""P(one level lower), P(one higher) before a row; the least number of levels that a change goes up."""
+# P(one level lower), P(one higher) before a row; the least number of levels that a change goes up.
+DOWN = 0.01
+UP = 0.001
+JUMP = 3
 
-CAPACITY, YOUNG, LATEST = 20, 10, 100
-"""How many times of the latest change are kept; how many rows a new one stays; the rows that are recent."""
+# How many times of the latest change are kept; how many rows a new one stays; the rows that are recent.
+CAPACITY = 20
+YOUNG = 10
+LATEST = 100
 
 _LONG_AGO = -(2**30)
 
@@ -156,7 +160,8 @@ class LevelChanges:
 
 def _jumps() -> np.ndarray:
     """P(level after a change | level before it) (K, K)."""
-    before, after = np.arange(LEVELS)[:, None], np.arange(LEVELS)[None, :]
+    before = np.arange(LEVELS)[:, None]
+    after = np.arange(LEVELS)[None, :]
     open_to = (after >= np.minimum(before + JUMP, LEVELS - 1)).astype(float)
     moves: np.ndarray = open_to / open_to.sum(axis=1, keepdims=True)
     return moves
@@ -318,7 +323,8 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         """The log likelihoods of the levels (25,), given what was forecast and what came."""
         if _classed(law):
             return share_losses(1.0 - jnp.exp(jnp.minimum(log_evidence, 0.0)))
-        target, mean = as_like(y, log_evidence), law.mean.astype(log_evidence.dtype)
+        target = as_like(y, log_evidence)
+        mean = law.mean.astype(log_evidence.dtype)
         if law.discrete:
             target, mean = (2.0 * jnp.sqrt(jnp.maximum(value, 0.0) + 0.375) for value in (target, mean))
         error = target - mean if law.discrete else (target - mean) / as_like(self.unit, mean)
@@ -332,7 +338,8 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         """What the step says about changes."""
         reported: Reported
         reported, inside = proposal.extras
-        alarm, changes = reported.alarm & used, belief.changes
+        alarm = reported.alarm & used
+        changes = belief.changes
         began = jnp.where(alarm, changes.t - changes.reported, 0)
         change = jnp.asarray(jnp.where(used, reported.change, 0.0))
         return WatchedChanges(change, alarm, began, changes.recent, inside)

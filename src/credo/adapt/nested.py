@@ -36,7 +36,9 @@ def renewed(prior: B, t: Array) -> B:
     """What a regime begins with: the prior, with particles drawn again, lest all search the same few."""
 
     def fresh(part: object) -> object:
-        return fresh_particles(part, t) if isinstance(part, Particles) else part
+        if isinstance(part, Particles):
+            return fresh_particles(part, t)
+        return part
 
     drawn: B = jax.tree.map(fresh, prior, is_leaf=lambda part: isinstance(part, Particles))
     return at_time(drawn, t)
@@ -67,7 +69,9 @@ def floating(belief: Belief) -> DTypeLike:
     """The widest floating-point dtype in a belief; if there is none, JAX's default."""
     kinds = [jnp.asarray(leaf).dtype for leaf in jax.tree.leaves(belief)]
     floats = [kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)]
-    return max(floats, key=lambda kind: kind.itemsize) if floats else jnp.zeros(()).dtype
+    if floats:
+        return max(floats, key=lambda kind: kind.itemsize)
+    return jnp.zeros(()).dtype
 
 
 def _answer(belief: object, name: str) -> PyTree:
@@ -77,7 +81,9 @@ def _answer(belief: object, name: str) -> PyTree:
 
 def _kinds(beliefs: object) -> tuple[object, ...]:
     """The stacks of beliefs, one a kind."""
-    return beliefs.parts if isinstance(beliefs, Groups) else (beliefs,)
+    if isinstance(beliefs, Groups):
+        return beliefs.parts
+    return (beliefs,)
 
 
 def _layout(belief: object) -> Unravel | None:
@@ -87,7 +93,9 @@ def _layout(belief: object) -> Unravel | None:
         return layout
     inside = getattr(belief, "belief", getattr(belief, "beliefs", None))
     layouts = [_layout(kind) for kind in _kinds(inside)] if inside is not None else [None]
-    return layouts[0] if all(layout == layouts[0] for layout in layouts) else None
+    if all(layout == layouts[0] for layout in layouts):
+        return layouts[0]
+    return None
 
 
 class Around(Generic[B]):
@@ -205,7 +213,8 @@ class Mixture(Generic[B]):
         if any(getattr(part, "noise", None) is not None for part in _kinds(self.beliefs)):
             var: Array = _answer(self.collapse(), "var")
             return var
-        means, variances = self._answers("mean"), self._answers("var")
+        means = self._answers("mean")
+        variances = self._answers("var")
         return jnp.tensordot(self.weights, variances + (means - self.mean[None]) ** 2, axes=1)
 
     @property
@@ -217,7 +226,9 @@ class Mixture(Generic[B]):
     def params(self) -> PyTree:
         """The mixture's mean as a parameter tree."""
         unravel = _layout(_kinds(self.beliefs)[0])
-        return self.mean if unravel is None else unravel(self.mean)
+        if unravel is None:
+            return self.mean
+        return unravel(self.mean)
 
     @property
     def size(self) -> int:

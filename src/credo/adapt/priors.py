@@ -191,7 +191,9 @@ def _retention(dynamics: Dynamics, counts: Array, dt: ArrayLike | None) -> Array
             "the conditional prior of a conjugate learner must be PriorReset(), Static(), "
             f"OrnsteinUhlenbeck or Inflation; got {dynamics!r}."
         )
-    return share if dt is None else share ** as_like(dt, share)
+    if dt is None:
+        return share
+    return share ** as_like(dt, share)
 
 
 def _blend(share: Array, counts: Array, prior: Array) -> Array:

@@ -144,7 +144,9 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
 
     def _move(self, level: Array) -> Dynamics:
         """The dynamics of a level."""
-        return OrnsteinUhlenbeck(level) if self.kind == "ou" else RandomWalk(level)
+        if self.kind == "ou":
+            return OrnsteinUhlenbeck(level)
+        return RandomWalk(level)
 
     def _child(self, belief: Forgetting[B], level: Array) -> B:
         """The belief after a move of this level, unchanged bit by bit if nothing is forgotten."""
@@ -186,7 +188,8 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
             choice = collapse(logs, learned)
             level = jnp.sum(jnp.where(jnp.isfinite(logs), jax.nn.softmax(logs), 0.0) * levels)
         elif self.method == "map":
-            choice, level = jax.tree.map(lambda leaf: leaf[best], learned), levels[best]
+            choice = jax.tree.map(lambda leaf: leaf[best], learned)
+            level = levels[best]
         else:
             level = self._climb(belief, x, y)
             choice, info = self.learner.measurement_update(self._child(belief, level), x, y, weight, key)
@@ -197,10 +200,13 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
 
     def _climb(self, belief: Forgetting[B], x: PyTree, y: PyTree) -> Array:
         """The level after some gradient steps on log p(y | x, level)."""
-        limit, rate = as_like(self.limit, belief.level), as_like(self.learning_rate, belief.level)
+        limit = as_like(self.limit, belief.level)
+        rate = as_like(self.learning_rate, belief.level)
 
         def to_level(place: Array) -> Array:
-            return jnp.exp(-0.5 * place) if self.kind == "ou" else place
+            if self.kind == "ou":
+                return jnp.exp(-0.5 * place)
+            return place
 
         def score(place: Array) -> Array:
             child = descend(self._move(to_level(place)), belief.belief, belief.prior, belief.pending)

@@ -95,9 +95,11 @@ class ChosenFunction:
         stacks: Groups[Any], place: Array, function: Callable[[Any], Callable[[PyTree], Array]]
     ) -> ChosenFunction:
         """The function, a record that is called with x, that belongs to one of K things."""
-        within, kind = np.zeros(stacks.size, np.int32), np.zeros(stacks.size, np.int32)
+        within = np.zeros(stacks.size, np.int32)
+        kind = np.zeros(stacks.size, np.int32)
         for number, group in enumerate(stacks.places):
-            within[list(group)], kind[list(group)] = np.arange(len(group)), number
+            within[list(group)] = np.arange(len(group))
+            kind[list(group)] = number
         at = jnp.asarray(within)[place]
         functions = tuple(
             function(pick(part, jnp.minimum(at, len(group) - 1)))

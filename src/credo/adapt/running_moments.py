@@ -35,8 +35,10 @@ MOST = 2.0**24
 WIDTH = 11
 """The numbers that are kept of a column."""
 
-PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
-"""What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
+# What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are.
+PASSES = 0.0
+LEARNS = 1.0
+STAYS = 2.0
 
 
 def farthest(dtype: DTypeLike) -> float:
@@ -210,7 +212,8 @@ class RunningMoments:
         old = self.values
         # Comparisons with NaN are false.
         seen = (jnp.abs(x) <= farthest(x.dtype)) & (old[..., 4] == LEARNS)
-        known, streaks = self._known, self._streaks
+        known = self._known
+        streaks = self._streaks
         unusual = jnp.any(seen & (is_far(jnp, self.gap(x), known) | is_close(x, known, streaks)))
         if accelerated():
             return RunningMoments(_with_streaks(old, x, seen))
@@ -265,7 +268,8 @@ def _with_streaks(old: Array, x: Array, seen: Array) -> Array:
 
 def _moved_mean(old: Array, step: Array) -> tuple[tuple[int, Array], tuple[int, Array]]:
     """The mean after a step, and what its rounded sum leaves out, with their places (Knuth's two-sum)."""
-    mean, step = old[..., 1], old[..., 2] + step
+    mean = old[..., 1]
+    step = old[..., 2] + step
     total = mean + step
     back = total - mean
     return (1, total), (2, (mean - (total - back)) + (step - back))

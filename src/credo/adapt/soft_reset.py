@@ -101,7 +101,8 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
 
     def wrap(self, prior: B) -> Resettable[B]:
         """The inner learner's first belief, which is also what it goes back to."""
-        whole, kind = jnp.zeros((), jnp.int32), floating(prior)
+        whole = jnp.zeros((), jnp.int32)
+        kind = floating(prior)
         return Resettable(prior, prior, whole - 1, jnp.ones((), kind), jnp.zeros((), kind), whole)
 
     def advance(self, belief: Resettable[B], dt: ArrayLike | None) -> Resettable[B]:
@@ -132,7 +133,8 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
             _both(belief)
         )
         scores = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.change.dtype)
-        stay, leave = jnp.log1p(-belief.change), jnp.log(belief.change)
+        stay = jnp.log1p(-belief.change)
+        leave = jnp.log(belief.change)
         logs = jnp.stack([stay, leave]) + scores
         log_evidence = jnp.logaddexp(logs[0], logs[1])
         keep = jnp.where(jnp.isfinite(log_evidence), jax.nn.softmax(logs)[0], 1.0)

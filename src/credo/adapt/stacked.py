@@ -196,7 +196,8 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
     @property
     def regression(self) -> Learner[Any]:
         """The learner of the coefficients, whose rows are what the members forecast."""
-        model, walk = Model(_product, self.likelihood), RandomWalk(self.walk)
+        model = Model(_product, self.likelihood)
+        walk = RandomWalk(self.walk)
         if not self.numbers:
             return RecursiveLearner(model, Full("dense"), dynamics=walk, forecasting="plugin")
         inner = RecursiveLearner(model, Full("dense"), dynamics=walk)
@@ -247,7 +248,9 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
     def _law(self, stack: Any, row: _Row) -> Predictive:
         """What the regression forecasts."""
         law = self.regression.predictive(stack, row.inputs, None, None, None)
-        return law if row.location is None or row.scale is None else Rescaled(law, row.location, row.scale)
+        if row.location is None or row.scale is None:
+            return law
+        return Rescaled(law, row.location, row.scale)
 
     def ask(self, belief: Stacking[B], x: PyTree, question: Question) -> Answer:
         answer = question(self.learner, belief.belief, x)

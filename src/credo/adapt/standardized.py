@@ -176,7 +176,10 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
         Raises:
             CredoError: as for `init`.
         """
-        dtype, inputs, target, waiting = floating(prior), None, None, None
+        dtype = floating(prior)
+        inputs = None
+        target = None
+        waiting = None
         if size is None and (self.inputs or self.targets):
             raise CredoError("size must be the number of inputs; it is missing.", field="size")
         if size is not None:
@@ -218,7 +221,8 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
             CredoError: the rows have another number of inputs.
         """
         share = None if weights is None else np.asarray(weights, float)
-        inputs, target = belief.inputs, belief.target
+        inputs = belief.inputs
+        target = belief.target
         if inputs is not None:
             rows = None if xs is None else np.asarray(xs, float)
             if rows is not None and (rows.ndim != 2 or rows.shape[1:] != inputs.count.shape):
@@ -283,7 +287,8 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
     ) -> tuple[PyTree, RunningMoments | None, Plan]:
         """What `_take` gives, and what to do with the row."""
         assert belief.target is not None and belief.waiting is not None
-        (row, inputs), clip = self._take(belief, x), self.target_clip
+        (row, inputs) = self._take(belief, x)
+        clip = self.target_clip
         clip = self.clip if clip is None else clip
         return row, inputs, planned(belief.target, belief.waiting, row, target, clip)
 

@@ -146,7 +146,9 @@ def learn_scaled(
     rows = kept.rows.shape[0]
 
     def trip(last: _Trip[B]) -> _Trip[B]:
-        number, inner, begin = last.number, last.belief, last.number == 0
+        number = last.number
+        inner = last.belief
+        begin = last.number == 0
         place = jnp.clip(number - 1, 0, rows - 1)
         old = flush & ~begin
         one_x = jnp.where(old, kept.x[place], x)
@@ -187,7 +189,8 @@ def planned(before: RunningMoments, waiting: Waiting, x: Array, target: Target, 
         )
     x = as_like(x, waiting.rows)
     value, share = target
-    most, rows = farthest(value.dtype), waiting.rows.shape[0]
+    most = farthest(value.dtype)
+    rows = waiting.rows.shape[0]
     value = jnp.where(jnp.abs(value) > most, jnp.inf, value)
     after = before.observe(value)
     ready = before.fixed | _known(before, rows)

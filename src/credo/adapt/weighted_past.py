@@ -135,7 +135,8 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
 
     def wrap(self, prior: B) -> Memory[B]:
         """A memory that is laid out for no observations."""
-        logits, zero = jnp.zeros(self.memory, floating(prior)), jnp.zeros((), jnp.int32)
+        logits = jnp.zeros(self.memory, floating(prior))
+        zero = jnp.zeros((), jnp.int32)
         return Memory(prior, prior, None, None, logits, zero, zero)
 
     def advance(self, belief: Memory[B], dt: ArrayLike | None) -> Memory[B]:

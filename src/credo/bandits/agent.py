@@ -262,9 +262,11 @@ def _expected(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> tuple[Expect
     are more than eight, XLA wakes another thread, which can take longer than the decision.
     """
     law = agent.rewards.expect_arms(belief, x)
-    mean, sd = law.mean, law.sd
+    mean = law.mean
+    sd = law.sd
     if belief.units is not None:
-        mean, sd = belief.units.location + belief.units.scale * mean, belief.units.scale * sd
+        mean = belief.units.location + belief.units.scale * mean
+        sd = belief.units.scale * sd
     return law, mean, sd
 
 

@@ -29,12 +29,17 @@ from credo.models import Linear, Model, RandomFeatures
 
 __all__ = ["MEAN_VAR", "DefaultAgent", "agent_of", "agent_without_contexts", "default_agent"]
 
-WAVES, FEWEST, WAVE_NOISE, LINEAR = 128, 32, 0.1, 0.5
-"""Waves: how many at most and at least, the noise of rewards, and the factor of the inputs."""
+# Waves: how many at most and at least, the noise of rewards, and the factor of the inputs.
+WAVES = 128
+FEWEST = 32
+WAVE_NOISE = 0.1
+LINEAR = 0.5
 
-WAVE_VAR, ARM_VAR, MOST_VAR = 0.3, 0.04, 1.0
-"""The prior variance of waves: at least, for each arm, and at most. The more arms there are, the fewer
-rewards has each, and the more tries it takes to find the right one."""
+# The prior variance of waves: at least, for each arm, and at most. The more arms there are, the fewer
+# rewards has each, and the more tries it takes to find the right one.
+WAVE_VAR = 0.3
+ARM_VAR = 0.04
+MOST_VAR = 1.0
 
 NUMBERS = 300_000
 """How many numbers the covariances of all arms' waves may have together, where this leaves `FEWEST` waves."""
@@ -48,8 +53,9 @@ LINE_VAR = 0.1
 JUDGED = LossRate(0.5, least=WAVE_NOISE, first=0.5, forgetting=0.995)
 """How much a squared error counts: as where noise has the variance of the latest errors for every member."""
 
-APART, AMONG = 1e-4, 1e-3
-"""The probabilities at a step that waves and lines take over from each other, and one line from the other."""
+# The probabilities at a step that waves and lines take over from each other, and one line from the other.
+APART = 1e-4
+AMONG = 1e-3
 
 WIDTH = 0.7
 """How many standard deviations the default policy adds."""
@@ -72,8 +78,10 @@ MANY_INPUTS = 150
 MEAN_VAR = 10.0
 """The prior variance of the mean of an arm without contexts, in units of its noise."""
 
-UNITS, UNIT_VAR, UNIT_NOISE = 400, 0.004, 0.02
-"""Rectified features: how many, the prior variance, and the noise of rewards."""
+# Rectified features: how many, the prior variance, and the noise of rewards.
+UNITS = 400
+UNIT_VAR = 0.004
+UNIT_NOISE = 0.02
 
 
 @dataclass(frozen=True)
@@ -220,7 +228,8 @@ class _Members(NamedTuple):
 
 def _narrow(arms: int, inputs: int, scaled: bool, key: Key) -> _Members:
     """Waves, and linear models of which one stands still and one walks."""
-    net, line = _waves(arms, inputs, scaled, key), Linear()
+    net = _waves(arms, inputs, scaled, key)
+    line = Linear()
     waves: Learner[Any] = extended_kalman(Model(net, Normal(WAVE_NOISE)))
     form: Form = (
         "root" if arms == 1 else "dense"
@@ -259,7 +268,8 @@ def _switching(members: int) -> Array:
     """The probabilities that one member takes over from another; the first are waves, the others lines."""
     lines = max(members - 1, 1)
     rates = np.full((members, members), AMONG / max(lines - 1, 1))
-    rates[0, :], rates[:, 0] = APART / lines, APART
+    rates[0, :] = APART / lines
+    rates[:, 0] = APART
     np.fill_diagonal(rates, 0.0)
     np.fill_diagonal(rates, 1.0 - rates.sum(axis=1))
     return jnp.asarray(rates, jnp.result_type(float))

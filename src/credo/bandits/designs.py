@@ -291,4 +291,6 @@ def design_of(name: DesignName, learner: Learner[Any], arms: int) -> Learner[Any
         return learner
     if name == "arms":
         return ArmsDesign(learner, arms)
-    return OutputsDesign(learner, arms) if name == "outputs" else ActionsDesign(learner, arms)
+    if name == "outputs":
+        return OutputsDesign(learner, arms)
+    return ActionsDesign(learner, arms)

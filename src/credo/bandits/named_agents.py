@@ -24,8 +24,11 @@ __all__ = ["AGENTS", "BanditProblem", "PreparedAgent", "policy_of", "prepare"]
 AGENTS = ("default", "linear", "network", "beta")
 """The names of agents."""
 
-NOISE_VAR, RANK, HIDDEN, FULL_INPUTS = 0.1, 10, 50, 150
-"""The noise of rewards, the directions and hidden units of a network, and the most inputs of a covariance."""
+# The noise of rewards, the directions and hidden units of a network, and the most inputs of a covariance.
+NOISE_VAR = 0.1
+RANK = 10
+HIDDEN = 50
+FULL_INPUTS = 150
 
 _POLICIES: Mapping[str, Callable[..., Policy]] = {
     "thompson": Thompson,
@@ -96,11 +99,9 @@ def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> Prepare
     if problem.inputs is None:
         if name == "network":
             raise CredoError("agent network needs contexts, and there are none here.", field="agent")
-        return (
-            _of_means(problem, policy)
-            if name == "linear" or not problem.binary
-            else _of_chances(problem, policy)
-        )
+        if name == "linear" or not problem.binary:
+            return _of_means(problem, policy)
+        return _of_chances(problem, policy)
     if name == "default":
         start = default_agent(
             problem.arms,
@@ -135,7 +136,8 @@ def _of_means(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
 def _of_contexts(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     inputs = problem.inputs
     assert inputs is not None
-    arms, own = problem.arms, problem.design == "actions"
+    arms = problem.arms
+    own = problem.design == "actions"
     scale: Literal["online"] | None = "online" if problem.scale else None
     noise = Normal(NOISE_VAR)
     learner: Learner[Any]

@@ -21,8 +21,9 @@ from credo.learners import Info, Learner
 
 __all__ = ["STAYS", "WHOLE", "ArmStep", "arm_axes", "has_arms", "learn_one_arm", "put_arm"]
 
-WHOLE, STAYS = -1, -2
-"""In place of an axis: an array that is no part of an arm, and one that no update changes."""
+# In place of an axis: an array that is no part of an arm, and one that no update changes.
+WHOLE = -1
+STAYS = -2
 
 
 @record
@@ -140,7 +141,9 @@ def _marked(belief: Any) -> Any:
     """The belief as a prior."""
 
     def mark(part: Any) -> Any:
-        return replace(part, fresh=jnp.ones_like(part.fresh)) if isinstance(part, OneArm) else part
+        if isinstance(part, OneArm):
+            return replace(part, fresh=jnp.ones_like(part.fresh))
+        return part
 
     return jax.tree.map(mark, belief, is_leaf=lambda node: isinstance(node, OneArm))
 

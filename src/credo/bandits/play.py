@@ -107,8 +107,10 @@ def play(
         (True, (4, 200))
     """
     if isinstance(agent, DefaultAgent):
-        params, var = agent.params if params is None else params, agent.var if var is None else var
-    agent, var = agent_of(agent), 1.0 if var is None else var
+        params = agent.params if params is None else params
+        var = agent.var if var is None else var
+    agent = agent_of(agent)
+    var = 1.0 if var is None else var
     _require_fit(agent, environment)
     length = environment.steps if steps is None else steps
     if length is None:
@@ -122,7 +124,8 @@ def play(
     last, rows, tallies = _play(
         agent, environment, keys, start, var, dict(options or {}), steps=length, delay=delay, draw=draw
     )
-    constant, unit = environment.best_constant(), float(np.asarray(environment.unit))
+    constant = environment.best_constant()
+    unit = float(np.asarray(environment.unit))
     return PlayReport(
         arms=np.asarray(rows.arm),
         rewards=np.asarray(rows.reward),
@@ -213,7 +216,9 @@ def _step(
     reward = environment.reward(world, choice.arm, key_of(_REWARD))
     tally = _counted(tally, choice.pmf, environment.means(world), context.allowed)
     regret = environment.regret(world, choice.arm)
-    x, arm, value = context.x, choice.arm, reward
+    x = context.x
+    arm = choice.arm
+    value = reward
     if waiting is not None:
         slot = t % delay
         x, arm, value = jax.tree.map(lambda leaf: leaf[slot], tuple(waiting))

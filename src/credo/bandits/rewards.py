@@ -127,7 +127,8 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     def init(
         self, params: PyTree = None, *, var: PyTree = 1.0, context: PyTree = None, **others: PyTree
     ) -> AgentBelief[B]:
-        scales, shape = self.clip is not None, getattr(context, "shape", None)
+        scales = self.clip is not None
+        shape = getattr(context, "shape", None)
         if (scales and not shape) or (self.units is not None and shape is None):
             what = "contexts are scaled" if scales else "rewards have units"
             raise CredoError(
@@ -240,10 +241,14 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
 def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
     """A forecast of a reward in the reward's own units."""
     units = belief.units
-    return predictive if units is None else Rescaled(predictive, units.location, units.scale)
+    if units is None:
+        return predictive
+    return Rescaled(predictive, units.location, units.scale)
 
 
 def own_expectation(belief: AgentBelief[Any], law: Expectation) -> Expectation:
     """The distribution of expected rewards in the reward's own units."""
     units = belief.units
-    return law if units is None else RescaledExpectation(law, units.location, units.scale)
+    if units is None:
+        return law
+    return RescaledExpectation(law, units.location, units.scale)

@@ -28,7 +28,9 @@ WARMUP = 10
 
 def numbers_of(context: PyTree) -> PyTree:
     """A context as it waits with its reward: an array of no numbers where the world has no contexts."""
-    return jnp.zeros(0) if context is None else context
+    if context is None:
+        return jnp.zeros(0)
+    return context
 
 
 class Row(NamedTuple):
@@ -66,7 +68,8 @@ class FirstRewards:
 
     def gap(self, reward: Array) -> Array:
         """The gap between the two values of these rewards and one more; 0 if there are not two."""
-        waits, values = self.rows[:, 2] > 0, self.rows[:, 1]
+        waits = self.rows[:, 2] > 0
+        values = self.rows[:, 1]
         low = jnp.minimum(jnp.min(jnp.where(waits, values, jnp.inf)), reward)
         high = jnp.maximum(jnp.max(jnp.where(waits, values, -jnp.inf)), reward)
         two = jnp.all(~waits | (values == low) | (values == high))
@@ -136,7 +139,8 @@ class LearnedUnits:
     def observe(self, row: Row) -> tuple[LearnedUnits, Array]:
         """The units after a reward, and whether they are known for the first time."""
         moments = self.moments.observe(jnp.where(row.weight > 0, row.reward, jnp.nan))
-        ready, again = self.known[1] > 0, moments.restarts > self.moments.restarts
+        ready = self.known[1] > 0
+        again = moments.restarts > self.moments.restarts
         now = ~ready & (moments.count >= WARMUP) & moments.known
         gap = jnp.where(ready, 0.0, self.first.gap(row.reward))
         fresh = jnp.stack([moments.mean, jnp.maximum(moments.sd / REWARD_SD, gap)])
@@ -165,7 +169,8 @@ def learn_in_units(
     and large is what an agent looks for.
     """
     after, now = units.observe(row)
-    location, scale = after.location, after.scale
+    location = after.location
+    scale = after.scale
     ready = after.known[1] > 0
     waiting = units.first.filled
     belief = jax.tree.map(jnp.asarray, belief)

@@ -114,7 +114,8 @@ class ClassNormals:
         keep = as_like(share, self.mean)
         lose = 1 - keep
         rows = keep * self.rows + lose * prior.rows
-        gap, pull = prior.mean - self.mean, lose * prior.rows / rows
+        gap = prior.mean - self.mean
+        pull = lose * prior.rows / rows
         between = 0.5 * keep * self.rows * pull * gap**2
         if self.tied:
             between = jnp.sum(between, axis=-2, keepdims=True)

@@ -158,7 +158,8 @@ class InverseGamma:
     @property
     def mean(self) -> Array:
         """The mean E[v] = scale / (shape - 1), or scale / shape where shape <= 1 and no mean exists."""
-        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        shape = jnp.asarray(self.shape)
+        scale = jnp.asarray(self.scale)
         return scale / jnp.where(shape > 1, shape - 1, shape)
 
     def observe(self, gap: Array, unit_cov: Array, weight: Array) -> InverseGamma:
@@ -176,7 +177,8 @@ class InverseGamma:
         Returns:
             The belief after the observation.
         """
-        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        shape = jnp.asarray(self.shape)
+        scale = jnp.asarray(self.scale)
         forget = as_like(self.forgetting, shape)
         white = solve_lower(cholesky(unit_cov), gap)
         return InverseGamma(

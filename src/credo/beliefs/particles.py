@@ -291,9 +291,12 @@ def thinned(beliefs: Particles, weights: Array) -> Particles:
 
     def kept(leaf: Array) -> Array:
         each = leaf.ndim > 1 and leaf.shape[1] == count
-        return pick(leaf) if each else leaf[jnp.argmax(weights)]
+        if each:
+            return pick(leaf)
+        return leaf[jnp.argmax(weights)]
 
-    values, density = pick(beliefs.values), beliefs.log_density
+    values = pick(beliefs.values)
+    density = beliefs.log_density
     one = replace(
         first.equal(values),
         log_density=None if density is None else pick(density),

@@ -108,7 +108,9 @@ def _whole(node: object) -> bool:
 
 
 def _cov(cov: Covariance | None, prior: Covariance | None, places: np.ndarray) -> Covariance | None:
-    return None if cov is None or prior is None else widen_covariance(cov, prior, places)
+    if cov is None or prior is None:
+        return None
+    return widen_covariance(cov, prior, places)
 
 
 def _normal(old: A | None, new: A | None, places: np.ndarray, name: str) -> A | None:

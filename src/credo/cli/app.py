@@ -51,7 +51,9 @@ app.command(bandit)
 app.command(flow)
 app.command(keyed, sort_key=3, help_epilogue=examples.of("keyed"))
 
-_NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
+_NO_DATA_FLAGS = DataFlags()
+_NO_LEARNER_FLAGS = LearnerFlags()
+_NO_RUN_FLAGS = RunFlags()
 _NO_SERIES_FLAGS = SeriesFlags()
 
 
@@ -290,7 +292,9 @@ def cache(*, clear: Annotated[bool, Parameter(negative="")] = False) -> int:
     """
     from credo.cli.cache_table import cleared, show
 
-    return cleared() if clear else show()
+    if clear:
+        return cleared()
+    return show()
 
 
 def _listing(kind: str, entries: dict[str, str], hint: str) -> None:
@@ -326,9 +330,13 @@ def run_words(words: Sequence[str]) -> int:
         command = " ".join(error.command_chain or ())
         where = f"credo {command}".strip()
         raise CredoError(f"{_sentence(error).replace(STREAM, '-')} See {where} --help.") from None
-    return status if isinstance(status, int) else 0
+    if isinstance(status, int):
+        return status
+    return 0
 
 
 def _sentence(error: CycloptsError) -> str:
     text = " ".join(str(error).split()).strip()
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    if text.endswith((".", "?", "!")):
+        return text
+    return f"{text}."

@@ -45,13 +45,17 @@ def answer_of(bandit: Bandit | None, request: Mapping[str, Any], id: str | None)
     """What a bandit answers to a line; there need be none for a reward."""
     if not is_reward(request):
         assert bandit is not None
-        return _observed(bandit, request, id) if "arm" in request else _decided(bandit, request, id)
+        if "arm" in request:
+            return _observed(bandit, request, id)
+        return _decided(bandit, request, id)
     if id is None:
         raise CredoError("a reward must have the id of its decision.")
     values = request.get("rewards", [])
     if not isinstance(values, list):
         raise CredoError(f"rewards must be a list, with a reward for each place; got {values!r:.60}.")
-    return _unknown(request, id) if bandit is None else _rewarded(bandit, request, id)
+    if bandit is None:
+        return _unknown(request, id)
+    return _rewarded(bandit, request, id)
 
 
 def _unknown(request: Mapping[str, Any], id: str) -> dict[str, Any]:
@@ -73,7 +77,8 @@ def _rewarded(bandit: Bandit, request: Mapping[str, Any], id: str) -> dict[str, 
 
 
 def _decided(bandit: Bandit, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
-    about, size = (request.get("context"), request.get("arms")), request.get("size")
+    about = (request.get("context"), request.get("arms"))
+    size = request.get("size")
     if size is None:
         return _place(bandit.decide(*about, id=id))
     slate = bandit.decide_slate(*about, size=size, id=id)
@@ -170,7 +175,9 @@ def decide_lines(words: Decider) -> int:
             service.save()
             interrupt.busy = False
         service.say()
-    return interrupt.status if interrupt.stopped else 0
+    if interrupt.stopped:
+        return interrupt.status
+    return 0
 
 
 def _answer_all(service: _Service, groups: Iterator[list[str]], interrupt: Interruptible) -> None:
@@ -178,7 +185,8 @@ def _answer_all(service: _Service, groups: Iterator[list[str]], interrupt: Inter
     number = 0
     for lines in groups:
         interrupt.busy = True
-        answers, refusal = [], None
+        answers = []
+        refusal = None
         with service.together():
             for line in lines:
                 number += 1
@@ -209,9 +217,11 @@ class _Service:
     """The bandit behind the lines, which a new one becomes at the first decision."""
 
     def __init__(self, words: Decider) -> None:
-        self.words, self.bad = words, 0
+        self.words = words
+        self.bad = 0
         self.bandit: Bandit | None = None
-        self.changed, self.saved = False, time.monotonic()
+        self.changed = False
+        self.saved = time.monotonic()
         self.names = None if words.arms is None else [name.strip() for name in words.arms.split(",")]
         self.policy = policy_of(words.policy)
         if words.saved.exists():
@@ -250,7 +260,8 @@ class _Service:
 
     def _start(self, context: Any) -> Bandit:
         """A new bandit, for contexts like the first one."""
-        words, slots = self.words, self.words.features or SLOTS
+        words = self.words
+        slots = self.words.features or SLOTS
         named = isinstance(context, Mapping)
         bandit, description = start_bandit(
             self.names or [],
@@ -294,7 +305,9 @@ class _Service:
     def together(self) -> contextlib.AbstractContextManager[None]:
         """A context of lines whose answers wait for one flush of the log."""
         ledger = None if self.bandit is None else self.bandit._engine.ledger
-        return contextlib.nullcontext() if ledger is None else ledger.together()
+        if ledger is None:
+            return contextlib.nullcontext()
+        return ledger.together()
 
     def tick(self) -> None:
         """Save the agent, if it is time to."""

@@ -143,7 +143,8 @@ def _draw(comparison: Comparison, courses: Mapping[str, Course]) -> dict[str, Pi
 
 
 def _policies(comparison: Comparison) -> Picture:
-    blue, grey = COMPACT_PALETTE["blue"], COMPACT_PALETTE["grey"]
+    blue = COMPACT_PALETTE["blue"]
+    grey = COMPACT_PALETTE["grey"]
     estimates = comparison.estimates
     places = list(range(len(estimates)))[::-1]
     with compact_figure() as drawing:

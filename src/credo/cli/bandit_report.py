@@ -84,7 +84,8 @@ def _pulls(pulls: np.ndarray) -> Picture:
 def _calibration(bins: Mapping[str, np.ndarray]) -> Picture:
     count = bins["count"]
     seen = count > 0
-    claimed, best = bins["claimed"][seen] / count[seen], bins["best"][seen] / count[seen]
+    claimed = bins["claimed"][seen] / count[seen]
+    best = bins["best"][seen] / count[seen]
     with compact_figure((3, 1)) as drawing:
         drawing.figure.set_size_inches(5.4, 5.0)
         axes, below = drawing.panels
@@ -142,7 +143,8 @@ class Contents(NamedTuple):
     @property
     def verdict(self) -> str:
         """What came of it, in a sentence."""
-        total, best = self.scores["total_reward"], self.data["best_constant"]
+        total = self.scores["total_reward"]
+        best = self.data["best_constant"]
         steps = self.settings["steps"]
         words = f"A decision earned {total['mean'] / steps:.4g} on average"
         if best is not None:
@@ -213,11 +215,14 @@ def _grid(data: Contents) -> Grid:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    if abs(value) >= 100:
+        return f"{value:,.1f}"
+    return f"{value:.4g}"
 
 
 def _title(data: Contents) -> str:
-    settings, numbers = data.settings, data.data
+    settings = data.settings
+    numbers = data.data
     runs = f"{settings['seeds']} run{'s'[: settings['seeds'] != 1]}"
     return (
         f"{runs} of {settings['steps']:,} decisions in {numbers['seconds']:.1f} s, compiling included "
@@ -262,4 +267,6 @@ def write(folder: Path, report: PlayReport, data: Contents) -> list[str]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value

@@ -28,7 +28,9 @@ NAMES = (
 
 def shown(effect: Effect) -> str:
     """What an effect is called: the feature, and the class if there are several."""
-    return f"{effect['feature']} → {effect['output']}" if "output" in effect else effect["feature"]
+    if "output" in effect:
+        return f"{effect['feature']} → {effect['output']}"
+    return effect["feature"]
 
 
 def meaning(bank: BankSummary) -> str:
@@ -41,7 +43,8 @@ def meaning(bank: BankSummary) -> str:
 
 def _trust(bank: BankSummary) -> str:
     """How much linear members have to say."""
-    weight, mean = bank["linear_weight"], bank["linear_mean_weight"]
+    weight = bank["linear_weight"]
+    mean = bank["linear_mean_weight"]
     sentence = f"Linear members have {weight:.1%} of the weight now and had {mean:.1%} over all rows. "
     if weight < SMALL:
         return (
@@ -97,22 +100,27 @@ def parts(bank: BankSummary) -> list[Section]:
 MAPS = ("Blues", "Oranges", "Greens", "Purples", "PuRd")
 """The colours of each kind of member, from light where it stands still to dark where it walks fast."""
 
-NAMED, OFTEN, ONCE = 8, 0.015, 0.3
-"""The most members that the legend names; a named one has this mean weight, or this weight in some block."""
+# The most members that the legend names; a named one has this mean weight, or this weight in some block.
+NAMED = 8
+OFTEN = 0.015
+ONCE = 0.3
 
-LONGEST, MARKED = 30, 50
+LONGEST = 30
+MARKED = 50
 
 
 def draw(changes: ChangeTally, members: Sequence[AnyMember], times: Times = None) -> Picture:
     """The weight of each member after each row, one above the other."""
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
-    names, (named, others) = changes.experts, legend_entries(changes, members)
+    names = changes.experts
+    (named, others) = legend_entries(changes, members)
     rest = 1.0 - share[:, named].sum(axis=1)
     colours = _colours(members, named)
     with compact_figure() as drawing:
         drawing.figure.set_size_inches(7.2, 5.4)
-        axes, floor = drawing.panels[0], np.zeros(len(share))
+        axes = drawing.panels[0]
+        floor = np.zeros(len(share))
         for k in named:
             top = floor + share[:, k]
             axes.stairs(top, edges, baseline=floor, fill=True, color=colours[k], label=names[k])

@@ -20,7 +20,8 @@ OFF = "No compiled programs are kept: that is switched off, or the folder for ca
 
 def show() -> int:
     """Print what is kept, and where."""
-    console, folder = Screen(), program_folder.folder()
+    console = Screen()
+    folder = program_folder.folder()
     if folder is None:
         console.print(OFF)
         return 0
@@ -45,7 +46,8 @@ def show() -> int:
 
 def cleared() -> int:
     """Remove what is kept, and say how much that was."""
-    console, folder = Screen(), program_folder.folder()
+    console = Screen()
+    folder = program_folder.folder()
     console.print(
         OFF if folder is None else f"{program_folder.clear()} files were removed from\n{folder}",
         soft_wrap=True,

@@ -24,8 +24,11 @@ class Checkpoints:
     def __init__(
         self, request: Request, session: Session, folder: Folder, record: DriftFile, forecasts: ForecastFile
     ) -> None:
-        self.request, self.session, self.folder = request, session, folder
-        self.record, self.forecasts = record, forecasts
+        self.request = request
+        self.session = session
+        self.folder = folder
+        self.record = record
+        self.forecasts = forecasts
         self.prefix = Prefix(request.source) if request.rereadable else None
         self.last = time.monotonic()
         self.rows = session.rows_read

@@ -21,7 +21,9 @@ LEAST = 3
 def select_classes(rows: np.ndarray, most: int = len(COLOURS)) -> list[int]:
     """The classes to show, by falling numbers of rows: all, or the most frequent and the rarest in halves."""
     order = [int(c) for c in np.argsort(-rows, kind="stable") if rows[c] > 0]
-    return order if len(order) <= most else order[: most - most // 2] + order[-(most // 2) :]
+    if len(order) <= most:
+        return order
+    return order[: most - most // 2] + order[-(most // 2) :]
 
 
 def draw(tally: Tally, names: Sequence[str]) -> Picture:

@@ -30,7 +30,9 @@ STREAM = "<->"
 
 def source_of(word: str) -> str:
     """The word as the user wrote it."""
-    return "-" if word == STREAM else word
+    if word == STREAM:
+        return "-"
+    return word
 
 
 def model_of_service(source: str) -> tuple[Path, str] | None:

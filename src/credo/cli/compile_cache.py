@@ -26,9 +26,10 @@ _SETTINGS = {
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 """The variable of the level from which on XLA's messages are shown."""
 
-_BY_JAX, _FATAL = "1", "3"
-"""The level that JAX sets when it is imported, which the processes that a Python program starts inherit, and
-ours: below it XLA says at every start, and of every kept program, how it spells the processor."""
+# The level that JAX sets when it is imported, which the processes that a Python program starts inherit, and
+# ours: below it XLA says at every start, and of every kept program, how it spells the processor.
+_BY_JAX = "1"
+_FATAL = "3"
 
 
 def keep_compiled_programs(place: Path | None = None) -> Path | None:

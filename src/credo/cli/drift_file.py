@@ -21,7 +21,10 @@ class DriftFile:
     """The file, as a context. A resumed run takes the rows so far from the file beside its belief."""
 
     def __init__(self, path: Path, tally: ChangeTally | None, row: int, resumed: Path | None = None) -> None:
-        self.path, self.tally, self.row, self.resumed = path, tally, row, resumed
+        self.path = path
+        self.tally = tally
+        self.row = row
+        self.resumed = resumed
         self.file: TextIO | None = None
 
     def __enter__(self) -> DriftFile:
@@ -50,7 +53,9 @@ class DriftFile:
         whole = [f"{number}," for number in range(1, self.row + 1)]
         if len(lines) <= self.row or lines[0] != ",".join(heads) + "\n" or not lines[-1].endswith("\n"):
             return ""
-        return "".join(lines) if all(map(str.startswith, lines[1:], whole)) else ""
+        if all(map(str.startswith, lines[1:], whole)):
+            return "".join(lines)
+        return ""
 
     def flush(self) -> None:
         """Bring what was written to the disk."""
@@ -87,7 +92,8 @@ def _weights(steps: Steps) -> list[list[str]]:
 
 
 def _run_lengths(steps: Steps) -> list[list[str]]:
-    probs, lengths = np.asarray(steps.probs), np.maximum(np.asarray(steps.lengths), 0)
+    probs = np.asarray(steps.probs)
+    lengths = np.maximum(np.asarray(steps.lengths), 0)
     expected = (probs * lengths).sum(axis=1)
     likeliest = lengths[np.arange(len(lengths)), probs.argmax(axis=1)]
     columns = (np.asarray(steps.change), expected, likeliest, np.asarray(steps.alarm))

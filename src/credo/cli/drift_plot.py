@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-BLUE, ORANGE = COMPACT_PALETTE["blue"], COMPACT_PALETTE["orange"]
+BLUE = COMPACT_PALETTE["blue"]
+ORANGE = COMPACT_PALETTE["orange"]
 EXPERTS = ("sky", "blue", "orange", "green", "grey")
 
-MARKED, LEAST = 60, 1e-3
-"""The most reported changes that are marked by a line, and the least probability that is drawn."""
+# The most reported changes that are marked by a line, and the least probability that is drawn.
+MARKED = 60
+LEAST = 1e-3
 
 
 def draw(changes: ChangeTally, times: Times = None) -> Picture:
@@ -36,7 +38,8 @@ def _edges(changes: ChangeTally) -> np.ndarray:
 def _run_lengths(changes: ChangeTally, times: Times) -> Picture:
     from matplotlib.colors import LogNorm
 
-    soft, edges = changes.kind == "soft-reset", _edges(changes)
+    soft = changes.kind == "soft-reset"
+    edges = _edges(changes)
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     used = int(np.max(np.nonzero(share.sum(axis=0) > 1e-6)[0], initial=0)) + 1
     lengths = changes.width * np.arange(used + 1)
@@ -96,11 +99,14 @@ def _mark(axes: Axes, below: Axes, rows: np.ndarray, word: str) -> None:
 
 
 def _blocks(changes: ChangeTally, how: str) -> str:
-    return "." if changes.size == 1 else f" ({how} of {changes.size:,} rows)."
+    if changes.size == 1:
+        return "."
+    return f" ({how} of {changes.size:,} rows)."
 
 
 def _experts(changes: ChangeTally, times: Times) -> Picture:
-    share, edges = changes.grid / np.maximum(changes.counts, 1)[:, None], _edges(changes)
+    share = changes.grid / np.maximum(changes.counts, 1)[:, None]
+    edges = _edges(changes)
     upto = np.cumsum(share, axis=1)
     with compact_figure() as drawing:
         axes = drawing.panels[0]

@@ -336,14 +336,17 @@ def in_flags(sentence: str) -> str:
         if name not in _FLAGS:
             return match[0]
         value = text if text is not None else number
-        return _FLAGS[name] if value is None else f"{_FLAGS[name]} {value}"
+        if value is None:
+            return _FLAGS[name]
+        return f"{_FLAGS[name]} {value}"
 
     return _SETTING.sub(flag, sentence)
 
 
 def refusal(error: CredoError) -> str:
     """The sentence of an error in the words of the command line."""
-    sentence, field = str(error), error.field
+    sentence = str(error)
+    field = error.field
     if field in _FLAGS and sentence.startswith(field):
         sentence = _FLAGS[field] + sentence.removeprefix(field)
     return in_flags(sentence)

@@ -97,7 +97,8 @@ def _settings(words: Examination, file: Path) -> Any:
 def update_times(operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, float]:
     """Processor time of one update in milliseconds, without and with the density: the least of many."""
     _, stage = tasks.observe(tasks.begin(jax.random.key(0)), jax.random.key(1))
-    x, y = stage.x, stage.y
+    x = stage.x
+    y = stage.y
     if hasattr(tasks, "segment_loss"):  # a chain of observations: time the first of them
         x, y = jax.tree.map(lambda leaf: leaf[0], (x, y))
 

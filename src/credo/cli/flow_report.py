@@ -58,8 +58,10 @@ def _smooth(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def _loss(losses: Any, floors: Any) -> Picture:
-    loss, floor = np.asarray(losses, float), np.asarray(floors, float)
-    steps, width = np.arange(1, len(loss) + 1), min(len(loss), max(5, len(loss) // 50))
+    loss = np.asarray(losses, float)
+    floor = np.asarray(floors, float)
+    steps = np.arange(1, len(loss) + 1)
+    width = min(len(loss), max(5, len(loss) // 50))
     known = bool(np.isfinite(floor).all())
     curve = loss - floor if known else loss
     with compact_figure() as drawing:
@@ -132,7 +134,8 @@ def particles(operator: FlowOperator, tasks: Tasks[Any]) -> Picture:
         _, new = stage_loss(operator, operator.params, tasks, stage, "elbo")
         return tasks.advance(seen, stage, new, keys[1]), stage, new
 
-    task, sets = tasks.begin(jax.random.key(11)), list[tuple[int, list[np.ndarray]]]()
+    task = tasks.begin(jax.random.key(11))
+    sets = list[tuple[int, list[np.ndarray]]]()
     for place in range(SHOWN[-1] + 1):
         task, stage, new = step(task, jax.random.fold_in(jax.random.key(12), place))
         if place in SHOWN:

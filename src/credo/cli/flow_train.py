@@ -32,11 +32,13 @@ class FlowWatch:
     """A progress line of a training, as a context."""
 
     def __init__(self, total: int, quiet: bool) -> None:
-        self.total, self.quiet = total, quiet
+        self.total = total
+        self.quiet = quiet
         self.console = stderr()
         self.bar: Progress | None = None
         self.task: TaskID | None = None
-        self.started, self.last = time.monotonic(), 0.0
+        self.started = time.monotonic()
+        self.last = 0.0
         self.first: tuple[int, float] | None = None
         self.retreats = 0
 
@@ -86,8 +88,10 @@ class FlowWatch:
         return "  ".join(parts)
 
 
-OPERATOR, TRAINING, SETTINGS = "operator.flow", "training.safetensors", "settings.json"
-"""The files of the operator, of where its training stands, and of its settings."""
+# The files of the operator, of where its training stands, and of its settings.
+OPERATOR = "operator.flow"
+TRAINING = "training.safetensors"
+SETTINGS = "settings.json"
 
 
 class Order(NamedTuple):

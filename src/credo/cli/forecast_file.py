@@ -50,7 +50,10 @@ class ForecastFile:
         *,
         spreadsheet: bool = False,
     ) -> None:
-        self.out, self.session, self.spreadsheet, self.kept = out, session, spreadsheet, kept
+        self.out = out
+        self.session = session
+        self.spreadsheet = spreadsheet
+        self.kept = kept
         self.names = self._heads()
         self.kind: TableFormat = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
         self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
@@ -64,7 +67,8 @@ class ForecastFile:
     def __enter__(self) -> ForecastFile:
         progress = self.session.progress
         if self.out is None:
-            progress.forecast_bytes, progress.forecast_tail = 0, ""
+            progress.forecast_bytes = 0
+            progress.forecast_tail = ""
         elif self.out != "-":
             try:
                 self._open()
@@ -111,7 +115,8 @@ class ForecastFile:
         """Bring the rows of the resumed run together again, which lie beside its belief or in the file."""
         if self.resumed is None:
             return
-        beside, final = self.resumed.parent / _SPOOL, Path(str(self.out))
+        beside = self.resumed.parent / _SPOOL
+        final = Path(str(self.out))
         if beside.is_file() and not (self.path.is_file() and beside.samefile(self.path)):
             shutil.copyfile(beside, self.path)
         elif final.exists() and not self.path.exists():
@@ -125,7 +130,8 @@ class ForecastFile:
 
     def _belongs(self) -> bool:
         """Whether the file begins with the rows that the session has seen."""
-        size, tail = self.session.progress.forecast_bytes, self.session.progress.forecast_tail
+        size = self.session.progress.forecast_bytes
+        tail = self.session.progress.forecast_tail
         with self.path.open("rb") as file:
             return size > 0 and tail == _tail(file, size)
 
@@ -180,7 +186,8 @@ class ForecastFile:
         if self.kind == "parquet" and self.file is not None:
             self.file.close()
             classes = self.session.encoding.classes
-            names, lines = self._heads(), self._lines()
+            names = self._heads()
+            lines = self._lines()
             write_parquet(Path(str(self.out)), names, lines, classes=bool(classes), words=self.kept.names)
             self.path.unlink()
 

@@ -13,8 +13,9 @@ __all__ = ["draw"]
 
 BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
 
-BEFORE, LONGEST = 3, 36
-"""How many horizons of the past are drawn, and the longest name of a target beside an axis."""
+# How many horizons of the past are drawn, and the longest name of a target beside an axis.
+BEFORE = 3
+LONGEST = 36
 
 _LINES = {"credo": (BLUE, "-"), "naive": (GREY, ":"), "seasonal_naive": (ORANGE, "--")}
 
@@ -42,8 +43,10 @@ def _last(ahead: Ahead, encoding: SeriesEncoding) -> str:
 
 
 def _fan(ahead: Ahead, encoding: SeriesEncoding) -> bytes:
-    forecast, history = ahead.forecast, encoding.history
-    start, count = int(forecast.ticks[0]) - 1, len(forecast.ticks)
+    forecast = ahead.forecast
+    history = encoding.history
+    start = int(forecast.ticks[0]) - 1
+    count = len(forecast.ticks)
     past = np.arange(max(start - BEFORE * count, int(history.ticks[0])), start + 1)
     steps = forecast.ticks - start
     low, lower, upper, high = forecast.quantile((0.05, 0.25, 0.75, 0.95)).T

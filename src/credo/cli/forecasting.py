@@ -23,14 +23,16 @@ FILE = "forecast.csv"
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles in it."""
 
-PATHS, SHOWN = 100, 8
+PATHS = 100
+SHOWN = 8
 
 _NAMES = {"credo": "credo", "naive": "naive", "seasonal_naive": "seasonal naive"}
 
 
 def begin(request: Request, session: Session) -> Origins | None:
     """What forecasts a series on its way into a session; None for other rows."""
-    encoding, flags = session.encoding, request.flags_of_series
+    encoding = session.encoding
+    flags = request.flags_of_series
     if not isinstance(encoding, SeriesEncoding):
         return None
     paths = flags.paths or PATHS
@@ -65,7 +67,8 @@ def _shown(horizon: int) -> list[int]:
 
 def grids(ahead: Ahead) -> dict[str, Grid]:
     """The tables of the scores at some horizons, and of the forecast."""
-    scores, steps = ahead.scores, _shown(len(ahead.scores["horizon"]))
+    scores = ahead.scores
+    steps = _shown(len(ahead.scores["horizon"]))
     tables: dict[str, Grid] = {}
     if scores["origins"]:
         names = list(scores["crps"])
@@ -96,7 +99,8 @@ def grids(ahead: Ahead) -> dict[str, Grid]:
 
 def verdict(ahead: Ahead) -> str:
     """How the forecasts compare with the naive ones, in words."""
-    scores, horizon = ahead.scores, len(ahead.scores["horizon"])
+    scores = ahead.scores
+    horizon = len(ahead.scores["horizon"])
     if not scores["origins"]:
         return "The series is too short for forecasts of the next steps to be scored."
     means = {name: float(np.nanmean(column)) for name, column in scores["crps"].items()}
@@ -121,7 +125,8 @@ MEANING = (
 
 def sections(ahead: Ahead) -> list[Section]:
     """The sections of the report."""
-    tables, found = grids(ahead), list[Section]()
+    tables = grids(ahead)
+    found = list[Section]()
     if "crps" in tables:
         found.append(Section("CRPS by step ahead", [verdict(ahead), MEANING], tables["crps"], "step"))
         words = "The negative log predictive density at the same rows; lower is better."

@@ -214,7 +214,9 @@ def _section(section: Section) -> str:
 
 def _list(title: str, sentences: list[str]) -> str:
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences if sentence)
-    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
+    if items:
+        return f"<h2>{title}</h2><ul>{items}</ul>"
+    return ""
 
 
 def _row_sentences(rows: RowCounts) -> list[str]:

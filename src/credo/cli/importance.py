@@ -18,17 +18,22 @@ from credo.tables import Chunk
 
 __all__ = ["Comparison", "draw", "measure", "section", "sentence"]
 
-MOST, FEWEST, CELLS = 400, 50, 40_000
-"""The most rows that are forecast for each column; if there are many columns, so many rows and columns
-together, and at least `FEWEST` rows."""
+# The most rows that are forecast for each column; if there are many columns, so many rows and columns
+# together, and at least `FEWEST` rows.
+MOST = 400
+FEWEST = 50
+CELLS = 40_000
 
 WIDE = 200
 """From more columns on they are compared only if that is asked for, since each is forecast again."""
 
-SHOWN, NAMED, LONGEST = 20, 5, 30
-"""The most columns in the picture and in the sentence, and the longest name in the picture."""
+# The most columns in the picture and in the sentence, and the longest name in the picture.
+SHOWN = 20
+NAMED = 5
+LONGEST = 30
 
-HELD_OUT, LATEST = "held-out rows", "latest rows, after they were learned from"
+HELD_OUT = "held-out rows"
+LATEST = "latest rows, after they were learned from"
 
 
 class Comparison:
@@ -40,11 +45,13 @@ class Comparison:
     """
 
     def __init__(self, request: Request, session: Session, source: RowSource) -> None:
-        encoding, asked = session.encoding, request.run.importance
+        encoding = session.encoding
+        asked = request.run.importance
         what = no_table(encoding)
         if asked and what:
             raise CredoError(f"--importance is for the columns of a table; got {what}.")
-        self._session, self._latest = session, list[Chunk | Images]()
+        self._session = session
+        self._latest = list[Chunk | Images]()
         self._held_out = bool(source.test) or request.data.test is not None
         few = isinstance(encoding, TableEncoding) and len(encoding.schema.columns) <= WIDE
         self._wanted = not what and (self._held_out and few if asked is None else asked)
@@ -96,7 +103,9 @@ def measure(
 def _latest(tables: list[Chunk], most: int) -> list[Chunk]:
     """The latest rows, so many or all."""
     extra = sum(map(len, tables)) - most
-    return tables if extra <= 0 else [tables[0].part(extra, len(tables[0])), *tables[1:]]
+    if extra <= 0:
+        return tables
+    return [tables[0].part(extra, len(tables[0])), *tables[1:]]
 
 
 def _matters(column: dict[str, float]) -> bool:
@@ -147,7 +156,8 @@ def draw(found: ImportanceSummary) -> Picture:
     colours = np.where(matter, COMPACT_PALETTE["blue"], COMPACT_PALETTE["grey"])
     with compact_figure() as drawing:
         drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(names), 4))
-        axes, places = drawing.panels[0], np.arange(len(names))
+        axes = drawing.panels[0]
+        places = np.arange(len(names))
         axes.barh(places, rise, xerr=2 * error, height=0.6, color=colours, ecolor="black", capsize=2)
         axes.axvline(0.0, color=COMPACT_PALETTE["grey"], linewidth=1.0)
         axes.set_yticks(places, [shortened(name, LONGEST) for name in names], fontsize=9)

@@ -53,11 +53,14 @@ class Interruptible:
 
     def stop_quietly(self) -> None:
         """Stop without a failure, since nobody reads the output any more."""
-        self.stopped, self.status = True, 0
+        self.stopped = True
+        self.status = 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.stopped, self.status = self.stopped, True, 128 + number
+        again = self.stopped
+        self.stopped = True
+        self.status = 128 + number
         if again or not (self.busy or self.pipe is not None):
             raise KeyboardInterrupt
         if self.pipe is not None:

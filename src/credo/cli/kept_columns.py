@@ -28,7 +28,8 @@ class KeptColumns:
     """
 
     def __init__(self, file: str, names: Sequence[str], heads: Sequence[str]) -> None:
-        self.file, self.names = file, tuple(names)
+        self.file = file
+        self.names = tuple(names)
         taken = [name for name in names if name in heads]
         if taken:
             raise CredoError(f"--keep must name columns that the predictions do not have; got {taken[0]!r}.")
@@ -53,7 +54,9 @@ class KeptColumns:
         last = int(lines.max(initial=0))
         for line in [line for line in self._waiting if line <= last]:
             del self._waiting[line]
-        return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+        if rows:
+            return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=True))
+        return {}
 
 
 def _texts(chunk: Chunk, name: str) -> list[str]:

@@ -125,7 +125,8 @@ class KeyedFlags:
     ] = 16
 
 
-_NO_FLAGS, _NO_LEARNER_FLAGS = KeyedFlags(), LearnerFlags()
+_NO_FLAGS = KeyedFlags()
+_NO_LEARNER_FLAGS = LearnerFlags()
 
 
 @flowing
@@ -231,7 +232,9 @@ def _options(out: str, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -
 
 
 def _words(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+    if text:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return []
 
 
 def _show(result: KeyedResult, quiet: bool) -> None:
@@ -240,7 +243,8 @@ def _show(result: KeyedResult, quiet: bool) -> None:
 
     from credo.cli.progress import Screen, note
 
-    metrics, console = result.metrics, Screen()
+    metrics = result.metrics
+    console = Screen()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("metric", "value"):
         table.add_column(heading)

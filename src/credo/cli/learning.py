@@ -64,7 +64,8 @@ def resume(request: Request, path: Path) -> Session:
 
 def _choices(request: Request) -> dict[str, object]:
     """The flags that were given."""
-    learner, columns = dataclasses.asdict(request.learner), request.columns
+    learner = dataclasses.asdict(request.learner)
+    columns = request.columns
     table: dict[str, object] = {
         "target": columns.target,
         "task": columns.task,
@@ -99,7 +100,8 @@ def find_start(session: Session, request: Request, order: str) -> int:
     Refused are rows that were learned from, in another order or beside others, unless they were asked for
     again.
     """
-    name, latest = request.source, session.progress
+    name = request.source
+    latest = session.progress
     places = [*session.places, latest] if latest.line else session.places
     place = None
     if order:
@@ -131,7 +133,8 @@ def learn_from(request: Request) -> int:
     if request.series is not None and named:
         raise CredoError("--horizon is for a file; a named data set has no column of times.")
     saved = None if request.run.resume is None else output.saved_in(request.run.resume)
-    folder, begun = request.run.out, request.run.resume
+    folder = request.run.out
+    begun = request.run.resume
     if folder is None and begun is not None and begun.is_dir():
         folder = begun
     with Interruptible() as interrupt, output.writing(folder, request.output_name, saved) as place:
@@ -198,7 +201,9 @@ def _run(
     for sentence in sentences:
         note(sentence, request.run.quiet)
     _let_notify(session, request.run.quiet)
-    clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
+    clock = time.monotonic()
+    rows_before = session.rows_used
+    read_before = session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
     with (
         DriftFile(
@@ -261,7 +266,8 @@ def _begin(request: Request, source: RowSource, earlier: Session | None) -> tupl
     sentences = [in_flags(sentence) for sentence in source.sentences]
     if earlier is None:
         session, prepared = _fresh(request, source)
-        session.progress.source, session.progress.order = request.source, source.order
+        session.progress.source = request.source
+        session.progress.order = source.order
         sentences += [*prepared, *map(in_flags, session.encoding.sentences)]
     else:
         session = earlier
@@ -279,7 +285,8 @@ def _open(
     interrupt: Interruptible,
     kept: KeptColumns,
 ) -> RowSource:
-    data, chunk = request.data, request.run.chunk
+    data = request.data
+    chunk = request.run.chunk
     encoding = None if earlier is None else earlier.encoding
     if request.named:
         seed = request.learner.seed

@@ -20,8 +20,9 @@ from credo.core.files import move
 
 __all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in", "unreported", "writing"]
 
-BELIEF, UNFINISHED = "belief.credo", "unfinished"
-"""The saved belief, and the folder of a run that is not complete."""
+# The saved belief, and the folder of a run that is not complete.
+BELIEF = "belief.credo"
+UNFINISHED = "unfinished"
 
 _RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv", "forecast.csv")
 _FLOW = ("operator.flow", "training.safetensors", "settings.json")
@@ -37,7 +38,8 @@ class Folder:
     """
 
     def __init__(self, path: Path, sentence: str, kept: str = BELIEF) -> None:
-        self.path, self.sentence = path, sentence
+        self.path = path
+        self.sentence = sentence
         self.files = path / UNFINISHED
         self.belief = self.files / kept
         self.complete = False
@@ -131,8 +133,10 @@ def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tu
         if lock is None:
             raise DataError(f"another run is writing into {folder} just now; name another folder with --out.")
         return folder, sentence, lock
-    number, first = 1, Path("runs") / name
-    path, sentence = first, ""
+    number = 1
+    first = Path("runs") / name
+    path = first
+    sentence = ""
     while True:
         entries = set(os.listdir(path)) if path.is_dir() else set()
         if not path.exists() or entries <= {UNFINISHED}:

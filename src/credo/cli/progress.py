@@ -51,7 +51,9 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 class Watch:
@@ -64,7 +66,9 @@ class Watch:
     def __init__(
         self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
     ) -> None:
-        self.total, self.quiet, self.share = total, quiet, share
+        self.total = total
+        self.quiet = quiet
+        self.share = share
         self.console = stderr()
         self.bar: Progress | None = None
         self.last = time.monotonic()
@@ -103,7 +107,9 @@ class Watch:
 
     def _done(self, count: int) -> float | None:
         """The share of the rows that are done, by their number or by the bytes that were read."""
-        return min(count / self.total, 1.0) if self.total else self.share()
+        if self.total:
+            return min(count / self.total, 1.0)
+        return self.share()
 
     def _line(self, count: int, tally: Tally, bad: int, now: float) -> str:
         word = "error" if tally.kind.classed else "RMSE"

@@ -29,7 +29,8 @@ class Request:
     @property
     def series(self) -> SeriesOptions | None:
         """What the flags say about a series; None if the rows are no series."""
-        flags, target = self.flags_of_series, self.data.target
+        flags = self.flags_of_series
+        target = self.data.target
         if flags.horizon is None:
             given = [
                 field.name for field in dataclasses.fields(flags) if getattr(flags, field.name) is not None
@@ -43,7 +44,8 @@ class Request:
             raise CredoError(
                 f"{missing} is missing: with --horizon, name the column of times and the target."
             )
-        lags, seasons = _numbers("--lags", flags.lags), _numbers("--seasons", flags.seasons)
+        lags = _numbers("--lags", flags.lags)
+        seasons = _numbers("--seasons", flags.seasons)
         return SeriesOptions(flags.time, target, flags.horizon, lags, seasons, tuple(_words(flags.known)))
 
     @property
@@ -77,11 +79,15 @@ class Request:
     @property
     def output_name(self) -> str:
         """The name of the output folder, if none is given."""
-        return self.source if self.named else slug(self.source)
+        if self.named:
+            return self.source
+        return slug(self.source)
 
 
 def _words(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+    if text:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return []
 
 
 def _numbers(flag: str, text: str | None) -> list[int] | None:

@@ -54,9 +54,10 @@ MEANING = {
 """The metrics in the order of the table."""
 
 
-SHOWN_CLASSES, RARE = 40, 0.1
-"""The most classes in the table of classes, and the share of rows below which a class is rare (among many
-classes, half of an equal share)."""
+# The most classes in the table of classes, and the share of rows below which a class is rare (among many
+# classes, half of an equal share).
+SHOWN_CLASSES = 40
+RARE = 0.1
 
 
 def _columns(contents: Summary) -> dict[str, Mapping[str, object]]:
@@ -91,7 +92,8 @@ def _classes(contents: Summary) -> html_report.Grid | None:
     if not classes:
         return None
     rows = np.array([scores["rows"] for scores in classes.values()])
-    names, lines = list(classes), []
+    names = list(classes)
+    lines = []
     for c in class_plot.select_classes(rows, SHOWN_CLASSES):
         scores = classes[names[c]]
         auc = f"{number(scores['auc'])} ± {scores['auc_error']:.1g}"
@@ -110,7 +112,8 @@ def _rarest(contents: Summary) -> str | None:
     if len(present) < 2:
         return None
     name = min(present, key=lambda one: present[one]["rows"])
-    scores, total = present[name], sum(one["rows"] for one in present.values())
+    scores = present[name]
+    total = sum(one["rows"] for one in present.values())
     share = scores["rows"] / total
     if share >= min(RARE, 0.5 / len(present)):
         return None
@@ -131,7 +134,8 @@ def _summary(results: Results) -> Summary:
 
 def show(results: Results) -> None:
     """Print the table to standard output."""
-    console, contents = Screen(), _summary(results)
+    console = Screen()
+    contents = _summary(results)
     parts = [
         f"{results.source}:",
         f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",

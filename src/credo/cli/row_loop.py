@@ -33,7 +33,10 @@ class TimeMarks:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session, self._name, self._number, self._origin = session, "", 0, 0.0
+        self._session = session
+        self._name = ""
+        self._number = 0
+        self._origin = 0.0
         encoding = session.encoding
         if isinstance(encoding, SeriesEncoding):
             clock = encoding.columns.clock
@@ -42,7 +45,8 @@ class TimeMarks:
             columns = encoding.schema.columns
             for place, column in enumerate(columns):
                 if column.kind == "datetime":
-                    self._name, self._origin = column.name, column.origin
+                    self._name = column.name
+                    self._origin = column.origin
                     self._number = sum(one.scaled for one in columns[:place])
                     break
 
@@ -50,7 +54,8 @@ class TimeMarks:
         """Note the times of the rows of a block that was just learned from; `rows` has its cells."""
         if not self._name or not isinstance(rows, Chunk):
             return
-        tally, upto = self._session.tally, self._session.rows_used
+        tally = self._session.tally
+        upto = self._session.rows_used
         before = upto - len(block)
         row = 1 if before == 0 else Tally.next_mark(before)
         while row <= upto:
@@ -65,7 +70,9 @@ class TimeMarks:
         if isinstance(rows, Prepared):
             return self._origin + float(rows.numbers[place, self._number])
         cells = rows.columns.get(self._name)
-        return float("nan") if cells is None else float(to_times(cells[place : place + 1])[0][0])
+        if cells is None:
+            return float("nan")
+        return float(to_times(cells[place : place + 1])[0][0])
 
 
 SHOWN_BAD = 3
@@ -82,7 +89,8 @@ def stream(
 ) -> list[str]:
     """Learn from all rows, and return sentences about the bad ones."""
     bad = _BadRows(request, source)
-    rows_read, times = 0, TimeMarks(session)
+    rows_read = 0
+    times = TimeMarks(session)
     session.progress.interrupted = True
     with Watch(source.total, request.run.quiet, source.share) as watch:
         if interrupt.pipe is not None:
@@ -128,7 +136,8 @@ class _BadRows:
     """The rows of a source that cannot be learned: how many, and the first of them."""
 
     def __init__(self, request: Request, source: RowSource) -> None:
-        self._request, self._name = request, source.name
+        self._request = request
+        self._name = source.name
         self._shown: list[str] = []
         self.count = 0
 
@@ -172,7 +181,8 @@ def require_good(request: Request, name: str, block: Block) -> None:
 
 def waiting_for_rows(pipe: Pipe, quiet: bool) -> Callable[[], None]:
     """A function that says once that first rows are awaited, where they come slowly."""
-    start, said = time.monotonic(), False
+    start = time.monotonic()
+    said = False
 
     def say() -> None:
         nonlocal said

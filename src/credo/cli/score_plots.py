@@ -110,8 +110,10 @@ def _limits(axes: Axes, curves: list[np.ndarray], rows: np.ndarray, bottom: floa
 
 def _reliability(tally: Tally) -> Picture:
     count, confidence, correct = tally.bins.T
-    bins, there = len(count), count > 0
-    predicted, observed = confidence[there] / count[there], correct[there] / count[there]
+    bins = len(count)
+    there = count > 0
+    predicted = confidence[there] / count[there]
+    observed = correct[there] / count[there]
     with compact_figure((3, 1)) as drawing:
         drawing.figure.set_size_inches(5.4, 5.0)
         axes, below = drawing.panels
@@ -207,11 +209,15 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
     rows, y, mean, sd = tally.recent.T
     if not ordered:
         order = np.argsort(mean, kind="stable")
-        rows, y, mean, sd = np.arange(1.0, len(y) + 1), y[order], mean[order], sd[order]
+        rows = np.arange(1.0, len(y) + 1)
+        y = y[order]
+        mean = mean[order]
+        sd = sd[order]
     with compact_figure() as drawing:
         axes = drawing.panels[0]
         for width, alpha in ((2, 0.25), (1, 0.45)):
-            low, high = mean - width * sd, mean + width * sd
+            low = mean - width * sd
+            high = mean + width * sd
             low = np.maximum(low, 0.0) if tally.kind.whole else low  # no count lies below
             axes.fill_between(rows, low, high, color=SKY, alpha=alpha, linewidth=0, label=f"± {width} sd")
         axes.plot(rows, mean, color=BLUE, linewidth=1.3, label="predicted mean")

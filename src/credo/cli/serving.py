@@ -80,4 +80,6 @@ def _verify(folder: Path) -> int:
             print(f"{one.name}: {note}")
         state = "the state is the same, bit by bit" if one.same_state else "THE STATE IS ANOTHER ONE"
         print(f"{one.name}: {one.lines:,} lines replayed; {state}; {one.other_answers:,} other answers")
-    return 0 if all(one.same_state and not one.other_answers for one in verdicts) else 1
+    if all(one.same_state and not one.other_answers for one in verdicts):
+        return 0
+    return 1

@@ -64,7 +64,9 @@ def pack(mark: str, header: Mapping[str, object], arrays: Mapping[str, np.ndarra
 
 
 def _place(path: Where) -> Place:
-    return path if isinstance(path, Address) else Path(path)
+    if isinstance(path, Address):
+        return path
+    return Path(path)
 
 
 def read(path: Where, mark: str, newest: int, what: str) -> Archive:

@@ -23,13 +23,15 @@ __all__ = ["at_corner", "beside", "corners", "put", "put_corners", "require_alik
 
 def corners(before: Unravel, after: Unravel) -> np.ndarray:
     """Where the P parameters of a model stand in those of a wider one, as places in a flat vector (P,)."""
-    names, others = _names(before), _names(after)
+    names = _names(before)
+    others = _names(after)
     if before.treedef != after.treedef:
         raise CredoError(
             f"params must have the leaves of the belief, which are {_listed(names)}; got {_listed(others)}.",
             field="params",
         )
-    places, start = [], 0
+    places = []
+    start = 0
     for index, (old, new) in enumerate(zip(before.shapes, after.shapes, strict=True)):
         name = f"{names[index]} " if names[index] else ""
         if not _holds(old, new):
@@ -89,7 +91,8 @@ def put(old: Array, new: Array, places: np.ndarray) -> Array:
 
 def at_corner(name: str, old: Array, new: Array) -> Array:
     """The array `new` with `old`, of the same dtype, at the beginning of every axis."""
-    before, after = jnp.shape(old), jnp.shape(new)
+    before = jnp.shape(old)
+    after = jnp.shape(new)
     if before == after:
         return old
     if not _holds(before, after):

@@ -56,7 +56,9 @@ class Crew:
     def __init__(self, jobs: int, ray: str | None = None) -> None:
         require_integer("jobs", jobs, 1)
         _require_pickler()
-        self.jobs, self.ray, self._closed = jobs, ray, False
+        self.jobs = jobs
+        self.ray = ray
+        self._closed = False
         if ray is not None:
             from credo.core.actors import join_cluster
 
@@ -83,7 +85,9 @@ class Crew:
                     break
                 except Gone:
                     self._all.remove(post)
-                    how, post, deaths = post.end(), None, deaths + 1
+                    how = post.end()
+                    post = None
+                    deaths = deaths + 1
                     if deaths == DEATHS or self._closed:
                         raise TaskFailed(f"its process ended {deaths} times, {how}") from None
         finally:

@@ -76,7 +76,9 @@ class FormatError(CredoError):
 def suggest(value: str, allowed: Iterable[str]) -> str:
     """A hint such as "did you mean 'mnist'?", or an empty string where nothing allowed is close."""
     close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else ""
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return ""
 
 
 Name = TypeVar("Name", bound=str)
@@ -106,7 +108,9 @@ def _concrete(value: object) -> np.ndarray | None:
         array = np.asarray(value)
     except (TypeError, ValueError):
         return None
-    return array if array.dtype != object else None
+    if array.dtype != object:
+        return array
+    return None
 
 
 def _numeric(field: str, value: object) -> np.ndarray | None:
@@ -218,4 +222,6 @@ def require_integer(field: str, value: object, low: int, high: int | None = None
 def _show(array: np.ndarray) -> str:
     import numpy as np
 
-    return repr(array.item()) if array.size == 1 else np.array2string(array, threshold=6, precision=4)
+    if array.size == 1:
+        return repr(array.item())
+    return np.array2string(array, threshold=6, precision=4)

@@ -31,4 +31,6 @@ def extensions(group: str) -> dict[str, EntryPoint]:
 
 def missing(group: str) -> str:
     """What the refusal of an unknown name adds if nothing is installed that could bring it."""
-    return "" if extensions(group) else f"; if it is of credo-papers: {PAPERS}"
+    if extensions(group):
+        return ""
+    return f"; if it is of credo-papers: {PAPERS}"

@@ -129,7 +129,9 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return _plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def versions() -> dict[str, str]:

@@ -103,7 +103,9 @@ def _options() -> Iterable[str]:
 
 def option(name: str) -> Any:
     """An option of JAX as it is in this thread."""
-    return getattr(jax.config, name) if hasattr(jax.config, name) else jax.config.values[name]
+    if hasattr(jax.config, name):
+        return getattr(jax.config, name)
+    return jax.config.values[name]
 
 
 def _write(words: list[str], value: Any) -> None:
@@ -156,7 +158,8 @@ def _write_structure(words: list[str], structure: Any) -> None:
 
 def _reference(value: Any) -> str:
     """The name of a class or a function of a known package, by which it is found again."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
     if value is type(None):
         return "None"
     if not isinstance(module, str) or not isinstance(name, str) or not known_by_name(module, name):

@@ -30,11 +30,14 @@ __all__ = [
     "require_sizes",
 ]
 
-LARGEST_COUNT, LARGEST_SIZE, LARGEST_LOOP = 2**53, 2**20, 2**14
-"""The largest count of a file, the largest size that something in it may have, and how often it may ask for
-something to be done again."""
+# The largest count of a file, the largest size that something in it may have, and how often it may ask for
+# something to be done again.
+LARGEST_COUNT = 2**53
+LARGEST_SIZE = 2**20
+LARGEST_LOOP = 2**14
 
-_LARGEST_INTEGER, _LARGEST_AXIS = 2**31 - 1, 2**24
+_LARGEST_INTEGER = 2**31 - 1
+_LARGEST_AXIS = 2**24
 _LOOPS = ("iterations", "steps", "stages")
 _LARGEST: dict[str, float] = {"float64": 1e150, "float32": 1e18, "bfloat16": 1e18}
 """The largest numbers of a belief, whose squares are finite with room to spare."""
@@ -68,7 +71,8 @@ def require_form(value: object, form: Any, field: str) -> None:  # noqa: C901 - 
     number is finite. A record is a dict with its fields, of which those with a default may be absent, and a
     named tuple a list. A `TypedDict` may have more keys. `Any` is not looked at.
     """
-    origin, args = get_origin(form), get_args(form)
+    origin = get_origin(form)
+    args = get_args(form)
     if form is Any or form is object:
         return
     if origin is NotRequired:
@@ -109,9 +113,16 @@ def require_sizes(record: type[Any], values: Mapping[str, object], place: str = 
     something is done; another is a number of a compiled program. `place` comes before the field's name.
     """
     for one in dataclasses.fields(record):
-        static = one.metadata.get("static", False)
-        most = LARGEST_SEED if one.name == "seed" else LARGEST_LOOP if one.name in _LOOPS else _LARGEST_AXIS
-        _require_within(values.get(one.name), most if static else _LARGEST_INTEGER, f"{place}{one.name}")
+        _require_within(values.get(one.name), _most_of(one), f"{place}{one.name}")
+
+
+def _most_of(one: dataclasses.Field[Any]) -> int:
+    """The largest whole number that a field may have."""
+    if not one.metadata.get("static", False):
+        return _LARGEST_INTEGER
+    if one.name == "seed":
+        return LARGEST_SEED
+    return LARGEST_LOOP if one.name in _LOOPS else _LARGEST_AXIS
 
 
 def _require_within(value: object, most: int, field: str) -> None:
@@ -137,7 +148,9 @@ def _refuse(field: str, what: str, value: object) -> NoReturn:
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."
 
 
 def _require_plain(value: object, form: Any, field: str) -> None:

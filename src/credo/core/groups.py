@@ -97,7 +97,8 @@ def in_order(stack: T | Groups[T]) -> T:
     shapes = [jax.tree.map(lambda leaf: leaf.shape[1:], part) for part in stack.parts]
     odd = next((index for index, shape in enumerate(shapes) if shape != shapes[0]), None)
     if odd is not None:
-        first, other = stack.places[0][0], stack.places[odd][0]
+        first = stack.places[0][0]
+        other = stack.places[odd][0]
         raise CredoError(
             f"the answers of all members must have one shape; number {first} answers {shapes[0]} and "
             f"number {other} answers {shapes[odd]}."
@@ -143,7 +144,8 @@ def choose(stack: PyTree, index: Array, function: Callable[..., T], *values: Any
     within = np.zeros(stack.size, np.int32)
     group_of = np.zeros(stack.size, np.int32)
     for number, group in enumerate(stack.places):
-        within[list(group)], group_of[list(group)] = np.arange(len(group)), number
+        within[list(group)] = np.arange(len(group))
+        group_of[list(group)] = number
 
     def branch(part: Any) -> Callable[..., T]:
         return lambda at, *inner: function(pick(part, at), *inner)

@@ -54,9 +54,12 @@ def require_finite(field: str, array: np.ndarray) -> None:
         raise CredoError(f"{field} must be finite; got {array[~good][0]}.", field=field)
 
 
-_LEAST, _LARGEST = -(2**31), 2**31 - 1
+_LEAST = -(2**31)
+_LARGEST = 2**31 - 1
 
 
 def shapes_of(tree: PyTree) -> str:
     """The shapes of a tree of arrays, for the sentences of errors."""
-    return "None" if tree is None else str(jax.tree.map(np.shape, tree))
+    if tree is None:
+        return "None"
+    return str(jax.tree.map(np.shape, tree))

@@ -21,4 +21,6 @@ def read_integer(text: str) -> int | None:
         number = float(text)
     except ValueError:
         return None
-    return int(number) if number.is_integer() else None
+    if number.is_integer():
+        return int(number)
+    return None

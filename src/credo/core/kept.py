@@ -59,10 +59,13 @@ class _Compiling:
     """How many threads compile a program to be kept, and JAX's option that is changed meanwhile."""
 
     def __init__(self) -> None:
-        self.lock, self.count, self.usual = threading.Lock(), 0, 0.0
+        self.lock = threading.Lock()
+        self.count = 0
+        self.usual = 0.0
 
 
-_given, _compiling = _Given(), _Compiling()
+_given = _Given()
+_compiling = _Compiling()
 
 
 def program(
@@ -261,7 +264,9 @@ class Kept:
         found = self._programs.get(known)
         if found is None and known not in self._programs:
             found = self._programs[known] = self._find(static, dynamic)
-        return self._compiled(*arguments) if found is None else found(*dynamic)
+        if found is None:
+            return self._compiled(*arguments)
+        return found(*dynamic)
 
     def cache_size(self) -> int:
         """How many programs of this function there are in this process."""
@@ -301,5 +306,7 @@ def _kind(leaf: Any) -> object:
     if isinstance(leaf, _NUMPY):
         kind = leaf.dtype
         same = kind.char in "fiI?" or jax.dtypes.canonicalize_dtype(kind) == kind
-        return (leaf.shape, kind) if same else None
+        if same:
+            return (leaf.shape, kind)
+        return None
     return None

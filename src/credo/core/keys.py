@@ -37,7 +37,9 @@ def require_key(key: Key | None, what: str) -> jax.Array:
 
 def step_key(key: Key | None, t: jax.Array) -> jax.Array | None:
     """The key of step t, or None if no key was given."""
-    return None if key is None else jax.random.fold_in(as_key(key), t)
+    if key is None:
+        return None
+    return jax.random.fold_in(as_key(key), t)
 
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
@@ -68,7 +70,8 @@ def _hashed(key: jax.Array, number: jax.Array) -> jax.Array:
     """The key of the Threefry hash of the words 0 and `number` (Salmon et al. 2011, SC), of 20 rounds."""
     data: Any = jax.random.key_data(key)
     words = data[0], data[1], data[0] ^ data[1] ^ jnp.uint32(0x1BD11BDA)
-    left, right = words[0], number + words[1]
+    left = words[0]
+    right = number + words[1]
     for block in range(5):
         for turn in _ROTATIONS[block % 2]:
             left = left + right

@@ -90,7 +90,9 @@ class _Scalars:
 
     @staticmethod
     def where(condition: bool, yes: Any, no: Any) -> Any:
-        return yes if condition else no
+        if condition:
+            return yes
+        return no
 
     minimum = staticmethod(min)
     maximum = staticmethod(max)
@@ -252,7 +254,8 @@ def inliers(entries: np.ndarray, weights: np.ndarray | None = None) -> np.ndarra
         some = here[:, column] & (share > 0)
         if not some.any():
             continue
-        values, own = entries[some, column], share[some]
+        values = entries[some, column]
+        own = share[some]
         gaps = np.abs(values - _median(values, own))
         spread = 1.4826 * _median(gaps, own)
         if spread > 0:

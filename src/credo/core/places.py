@@ -67,7 +67,9 @@ class Address:
     @property
     def _protocols(self) -> tuple[str, ...]:
         protocol = self.system.protocol
-        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+        if isinstance(protocol, str):
+            return (protocol,)
+        return tuple(protocol)
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
@@ -195,7 +197,9 @@ def place_of(where: Where, field: str) -> Place:
     except (ValueError, ImportError) as error:
         raise DataError(f"{where} cannot be opened: {str(error).rstrip('.')}.") from None
     found = Address(system, str(path))
-    return Path(found.path) if "file" in found._protocols else found
+    if "file" in found._protocols:
+        return Path(found.path)
+    return found
 
 
 def create(place: Place) -> None:

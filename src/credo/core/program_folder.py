@@ -28,7 +28,8 @@ class Choice:
 
 def use(path: Path | None) -> None:
     """Keep programs in a folder from now on, or none if it is None. Those of this process stay."""
-    Choice.folder, Choice.known = path, True
+    Choice.folder = path
+    Choice.known = True
 
 
 def folder() -> Path | None:
@@ -45,7 +46,9 @@ def _usual() -> Path | None:
     try:
         programs = (caches.compiled_dir() if chosen is None else Path(chosen)) / "programs"
         programs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return programs if _own(programs) else None
+        if _own(programs):
+            return programs
+        return None
     except (OSError, RuntimeError):  # no such folder can be made, or there is no home
         return None
 

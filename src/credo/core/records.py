@@ -116,7 +116,9 @@ def record(cls: type[T]) -> type[T]:
 def record_name(cls: type) -> str:
     """The name of a record class in files: bare in credo and credo-papers, else with its module."""
     own = cls.__module__.split(".")[0] in _OWN
-    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+    if own:
+        return cls.__name__
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def find_record(name: str) -> type | None:
@@ -186,7 +188,8 @@ def _register(cls: type) -> None:
     data = tuple(f.name for f in fields if not f.metadata.get("static"))
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in data)
 
-    get_data, get_meta = _getter(data), _getter(meta)
+    get_data = _getter(data)
+    get_meta = _getter(meta)
 
     def flatten(value: object) -> tuple[tuple[object, ...], tuple[object, ...]]:
         return get_data(value), get_meta(value)
@@ -208,7 +211,9 @@ def _getter(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
     if len(names) == 1:
         one = operator.attrgetter(names[0])
         return lambda value: (one(value),)
-    return operator.attrgetter(*names) if names else lambda value: ()
+    if names:
+        return operator.attrgetter(*names)
+    return lambda value: ()
 
 
 def replace(value: T, /, **changes: object) -> T:
@@ -249,7 +254,9 @@ def _equal_leaves(left: ArrayLike, right: ArrayLike) -> bool:
     if np.shape(left) != np.shape(right):
         return False
     if getattr(left, "dtype", None) != getattr(right, "dtype", None):
-        left, right = np.asarray(left), np.asarray(right)  # JAX may refuse to compare mixed dtypes
+        # JAX may refuse to compare mixed dtypes
+        left = np.asarray(left)
+        right = np.asarray(right)
     return bool(np.all(np.asarray(left == right)))
 
 
@@ -266,7 +273,11 @@ def _brief(value: object) -> str:
     if isinstance(value, jax.Array | np.ndarray):
         plain = value.dtype != object and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
         if plain and value.ndim == 0 and not isinstance(value, Tracer):
-            return f"{value.item():.6g}" if value.dtype.kind == "f" else str(value.item())
+            if value.dtype.kind == "f":
+                return f"{value.item():.6g}"
+            return str(value.item())
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     name = getattr(value, "__qualname__", None) if callable(value) else None
-    return name if isinstance(name, str) else repr(value)
+    if isinstance(name, str):
+        return name
+    return repr(value)

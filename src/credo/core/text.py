@@ -18,7 +18,9 @@ def visible(text: str) -> str:
     >>> visible("red \x1b[31m")
     'red \\x1b[31m'
     """
-    return text if text.isprintable() else _CONTROL.sub(_spelled, text)
+    if text.isprintable():
+        return text
+    return _CONTROL.sub(_spelled, text)
 
 
 def _spelled(match: re.Match[str]) -> str:

@@ -38,7 +38,8 @@ class Unravel:
 
     def __call__(self, vector: jax.Array) -> PyTree:
         """Rebuild the tree from `vector` (..., P). Leading axes stay leading in every leaf."""
-        leaves, start = [], 0
+        leaves = []
+        start = 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
             part = jax.lax.slice_in_dim(vector, start, start + size, axis=vector.ndim - 1)
@@ -99,7 +100,9 @@ def all_finite(tree: PyTree) -> jax.Array:
         for a in jax.tree.leaves(tree)
         if jnp.issubdtype(jnp.asarray(a).dtype, jnp.floating)
     ]
-    return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
+    if flags:
+        return jnp.all(jnp.stack(flags))
+    return jnp.asarray(True)
 
 
 def _void(array: jax.Array) -> jax.Array:

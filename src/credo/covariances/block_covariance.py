@@ -105,7 +105,9 @@ class BlockCovariance(Covariance, Invertible, Collapsible):
     def admit(self, rows: Rows) -> Rows:
         """The rows, unchanged where every block has whole layers of them, and otherwise as an array."""
         whole = all(whole_layers(rows, ranges) for ranges in self.places)
-        return rows if whole else DenseRows(rows.dense())
+        if whole:
+            return rows
+        return DenseRows(rows.dense())
 
     def couple(self, rows: Array | Rows) -> tuple[BlockCrossed, Array]:
         """J S block by block, and the sum of J_b S_b J_b'. Cost: that of the blocks."""
@@ -203,7 +205,8 @@ class BlockCovariance(Covariance, Invertible, Collapsible):
 
     def color(self, deviates: Array) -> Array:
         """Draws, block by block."""
-        draws, start = [], 0
+        draws = []
+        start = 0
         for part in self.parts:
             draws.append(part.color(deviates[..., start : start + part.deviates]))
             start += part.deviates

@@ -82,9 +82,9 @@ class Full(Family):
         require_choice("form", self.form, ["root", "dense"])
 
     def init(self, var: Array, *, random: float = 0.0) -> RootCovariance | DenseCovariance:
-        return (
-            RootCovariance(jnp.diag(jnp.sqrt(var))) if self.form == "root" else DenseCovariance(jnp.diag(var))
-        )
+        if self.form == "root":
+            return RootCovariance(jnp.diag(jnp.sqrt(var)))
+        return DenseCovariance(jnp.diag(var))
 
     def from_dense(self, matrix: Array) -> RootCovariance | DenseCovariance:
         """The covariance `matrix` (P, P), exactly; a singular one only if it is not traced."""
@@ -209,7 +209,8 @@ class RootCovariance(FullCovariance):
         white = rows_times(rows, self.root)
         cross = self._color(white)
         shift = kalman_weights(root, residual, white @ white.T) @ cross
-        left, right = attenuate(root, cross), self._narrow(attenuate(root, white))
+        left = attenuate(root, cross)
+        right = self._narrow(attenuate(root, white))
         return vouched(shift, left, right), RootCovariance(self.root - crossed(left, right))
 
     def add_precision(self, precision: Array) -> RootCovariance:
@@ -219,7 +220,8 @@ class RootCovariance(FullCovariance):
 
     def affine(self, scale: Array, noise: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(d) I]. Cost: P^3."""
-        scale, noise = as_like(scale, self.root), as_like(noise, self.root)
+        scale = as_like(scale, self.root)
+        noise = as_like(noise, self.root)
         root = scale_rows(self.root.T, scale).T
         return RootCovariance(triangularize(root, jnp.diag(safe_sqrt(jnp.broadcast_to(noise, (self.size,))))))
 
@@ -330,12 +332,14 @@ class DenseCovariance(FullCovariance):
 
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""
-        scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
+        scale = as_like(scale, self.matrix)
+        noise = as_like(noise, self.matrix)
         return DenseCovariance(raised(framed(self.matrix, scale), noise))
 
     def affine_within(self, scale: Array, noise: Array, limit: Array) -> DenseCovariance:
         """Exact, in one pass over S, since the variances of the result are known before it. Cost: P^2."""
-        scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
+        scale = as_like(scale, self.matrix)
+        noise = as_like(noise, self.matrix)
         within = jnp.sqrt(jnp.minimum(limit / (scale**2 * self.diag() + noise), 1.0))
         return self.affine(scale * within, noise * within**2)
 

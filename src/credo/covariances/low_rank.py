@@ -131,7 +131,9 @@ class LowRank(Family):
 
     def level(self, base: Array) -> Array:
         """The diagonal (P,) in the form that the family keeps."""
-        return jnp.full_like(base, jnp.mean(base)) if self.base == "spherical" else base
+        if self.base == "spherical":
+            return jnp.full_like(base, jnp.mean(base))
+        return base
 
     def project(self, base: Array, rows: Array) -> LowRankCovariance:
         """What is kept of the precision diag(y) + B' B for rows B (n, P). Cost: P n^2."""
@@ -225,7 +227,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         self, rows: Array | Rows, residual: Array, root: Array
     ) -> tuple[Array, LowRankCovariance, Array]:
         """`absorb` and J S J', which outer rows take from the same two passes over y and W."""
-        jacobian, family = as_rows(rows), self._family
+        jacobian = as_rows(rows)
+        family = self._family
         if family.projection == "factor-analysis":
             cross, inner = self.couple(jacobian)
             shift = cross.pull(kalman_weights(root, residual, inner))
@@ -235,7 +238,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
             new = jacobian.assimilate(
                 self.base, self.factor, residual, root, family.rank, family.projection == "whitened"
             )
-            shift, inner = new.shift, new.inner
+            shift = new.shift
+            inner = new.inner
             kept = LowRankCovariance(family.level(new.base), new.factor, family)
         return shift, kept, inner
 
@@ -251,7 +255,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         """Exact: y' = 1 / (a^2 / y + d), W' = inv(E) (a y' / y * W) with E E' = I + W diag(d y' / y) W'; cost
         P R^2.
         """
-        scale, noise = as_like(scale, self.base), as_like(noise, self.base)
+        scale = as_like(scale, self.base)
+        noise = as_like(noise, self.base)
         base = 1.0 / (scale**2 / self.base + noise)
         shrink = base / self.base
         spread = scale_rows(self.factor, noise * shrink)

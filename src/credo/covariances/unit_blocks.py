@@ -114,4 +114,6 @@ def layers_of(shapes: Sequence[tuple[int, ...]]) -> Layers:
             continue
         layers.append((math.prod(shape) // units + (biases is not None), units))
         biases = None
-    return tuple(layers) if biases is None else (*layers, (biases, 1))
+    if biases is None:
+        return tuple(layers)
+    return (*layers, (biases, 1))

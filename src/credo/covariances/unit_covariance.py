@@ -30,7 +30,8 @@ Layers: TypeAlias = tuple[tuple[int, int], ...]
 
 def by_unit(value: Array, layers: Layers) -> list[Array]:
     """The numbers of an array (..., P) unit by unit: for each layer an array (m, ..., n)."""
-    parts, start = [], 0
+    parts = []
+    start = 0
     for inputs, units in layers:
         own = jax.lax.slice_in_dim(value, start, start + inputs * units, axis=value.ndim - 1)
         parts.append(jnp.moveaxis(own.reshape(*value.shape[:-1], inputs, units), -1, 0))
@@ -40,7 +41,8 @@ def by_unit(value: Array, layers: Layers) -> list[Array]:
 
 def unit_blocks(matrix: Array, layers: Layers) -> list[Array]:
     """The blocks of the units in a matrix (P, P): for each layer an array (m, n, n)."""
-    blocks, start = [], 0
+    blocks = []
+    start = 0
     for inputs, units in layers:
         stop = start + inputs * units
         layer = matrix[start:stop, start:stop].reshape(inputs, units, inputs, units)
@@ -71,7 +73,9 @@ class UnitCrossed(Crossed):
             else:
                 own = jnp.einsum("qk,mkn->qnm", coefficients, part)
             layers.append(own.reshape(coefficients.shape[0], -1))
-        return layers[0] if len(layers) == 1 else jnp.concatenate(layers, axis=1)
+        if len(layers) == 1:
+            return layers[0]
+        return jnp.concatenate(layers, axis=1)
 
     def dense(self) -> Array:
         """J S, as an array."""
@@ -124,7 +128,9 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
         """The array (..., P) of which `by_unit` gives the parts."""
         flat = [jnp.moveaxis(part, 0, -1) for part in parts]
         flat = [part.reshape(*part.shape[:-2], -1) for part in flat]
-        return flat[0] if len(flat) == 1 else jnp.concatenate(flat, axis=-1)
+        if len(flat) == 1:
+            return flat[0]
+        return jnp.concatenate(flat, axis=-1)
 
     def _each(self, function: Callable[..., Covariance], *values: Array) -> UnitCovariance:
         """The covariances of a function of each unit's covariance, and of its part of some vectors (P,)."""
@@ -138,7 +144,9 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
 
     def admit(self, rows: Rows) -> Rows:
         """The rows, unchanged if they are one group of outer products of these layers, else as an array."""
-        return rows if self._shared(rows) else DenseRows(rows.dense())
+        if self._shared(rows):
+            return rows
+        return DenseRows(rows.dense())
 
     def _shared(self, rows: Rows) -> bool:
         """Whether all rows see a unit through the same inputs."""
@@ -151,7 +159,8 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
         """J S, J S J', and what each unit adds to it: q (m,), or (m, k, k)."""
         jacobian = as_rows(rows)
         parts: list[tuple[Array, Array] | Array] = []
-        inner, own = jnp.zeros((), self.dtype), list[Array]()
+        inner = jnp.zeros((), self.dtype)
+        own = list[Array]()
         if isinstance(jacobian, OuterRows) and self._shared(jacobian):
             for part, (inputs, deltas) in zip(self.parts, jacobian.layers, strict=True):
                 reached = part.matrix @ inputs[0]

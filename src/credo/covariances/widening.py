@@ -125,7 +125,8 @@ def _(cov: BlockCovariance, prior: Covariance, places: np.ndarray) -> Covariance
     parts = []
     blocks = zip(cov.parts, prior.parts, cov.places, prior.places, strict=True)
     for old, new, before, after in blocks:
-        mine, all_there = places[_flat(before)], _flat(after)
+        mine = places[_flat(before)]
+        all_there = _flat(after)
         if not np.isin(mine, all_there).all():
             raise CredoError("a belief can be widened only where every parameter stays in its block.")
         parts.append(widen_covariance(old, new, np.searchsorted(all_there, mine)))
@@ -137,7 +138,9 @@ def _(cov: UnitCovariance, prior: Covariance, places: np.ndarray) -> Covariance:
     """Unit by unit, since the old layers are corners of the new ones."""
     if not isinstance(prior, UnitCovariance) or len(prior.layers) != len(cov.layers):
         raise _refusal(cov, prior)
-    parts, start, stop = [], 0, 0
+    parts = []
+    start = 0
+    stop = 0
     for old, new, before, after in zip(cov.parts, prior.parts, cov.layers, prior.layers, strict=True):
         mine = places[stop : stop + before[0] * before[1]].reshape(before) - start
         corner = np.arange(after[0] * after[1]).reshape(after)[: before[0], : before[1]]
@@ -149,7 +152,8 @@ def _(cov: UnitCovariance, prior: Covariance, places: np.ndarray) -> Covariance:
         whole[..., :units, :inputs, inputs:] = whole[..., :units, inputs:, :inputs] = 0.0
         whole[..., :units, :inputs, :inputs] = np.asarray(old.matrix)
         parts.append(DenseCovariance(jnp.asarray(whole)))
-        start, stop = start + after[0] * after[1], stop + before[0] * before[1]
+        start = start + after[0] * after[1]
+        stop = stop + before[0] * before[1]
     return UnitCovariance(tuple(parts), prior.layers, prior.keep)
 
 

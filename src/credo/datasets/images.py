@@ -25,7 +25,8 @@ def parse_idx(content: bytes) -> Array:
     """The array, of the shape and type that it states, in the uncompressed content of an IDX file."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES or content[3] == 0:
         raise DataError(f"the file is no IDX file; it begins with {content[:4].hex() or 'nothing'}.")
-    dtype, rank = np.dtype(TYPES[content[2]]), content[3]
+    dtype = np.dtype(TYPES[content[2]])
+    rank = content[3]
     start = 4 + 4 * rank
     if len(content) < start:
         raise DataError(f"the IDX file is cut off within its header; it has {len(content)} bytes.")
@@ -139,7 +140,9 @@ def _read(
     class_names: tuple[str, ...],
     licence: str,
 ) -> Dataset:
-    images, labels, places = [], [], []
+    images = []
+    labels = []
+    places = []
     for part in ("train", "test") if split == "all" else (split,):
         pair = [finder.read(file) for file in files[part]]
         pixels, classes = (_parse(finder, one.content, one.path) for one in pair)

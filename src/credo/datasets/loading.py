@@ -147,7 +147,9 @@ def load(
     if limit is not None:
         require_integer("limit", limit, 1)
     data = entry.read(Finder(name, data_dir, allow_download), split)
-    return data if limit is None else data.rows(slice(limit))
+    if limit is None:
+        return data
+    return data.rows(slice(limit))
 
 
 def names(task: Task | None = None) -> dict[str, str]:

@@ -51,7 +51,9 @@ class Dynamics(ABC):
 
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
         """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""
-        return Anchor(mean, prior) if self.anchored else None
+        if self.anchored:
+            return Anchor(mean, prior)
+        return None
 
     def affine(self, like: Array, dt: ArrayLike | None) -> tuple[Array, Array] | None:
         """The a and d of dynamics that make a covariance S into diag(a) S diag(a) + diag(d).

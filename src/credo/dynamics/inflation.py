@@ -149,7 +149,9 @@ class Inflation(Dynamics):
 
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
         """The prior's mean and variances, where the prior is needed."""
-        return variances_of(mean, prior) if self.anchored else None
+        if self.anchored:
+            return variances_of(mean, prior)
+        return None
 
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None

@@ -27,7 +27,9 @@ __all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
 def duration(dt: ArrayLike | None, like: Array) -> Array:
     """The length of a step, at least 0 and finite, as a number in the dtype of `like`; None means 1."""
     require_nonnegative("dt", dt)
-    return jnp.ones((), like.dtype) if dt is None else as_like(dt, like)
+    if dt is None:
+        return jnp.ones((), like.dtype)
+    return as_like(dt, like)
 
 
 def accumulated(gamma: Array, step: Array) -> Array:

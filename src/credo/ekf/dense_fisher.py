@@ -220,10 +220,13 @@ def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
 
 def dense(value: ArrayLike, like: Array, field: str) -> Array:
     """A matrix (P, P) of a number c, as c I, or of a matrix that fits the vector `like` (P,)."""
-    matrix, size = as_like(value, like), like.shape[0]
+    matrix = as_like(value, like)
+    size = like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
         raise CredoError(f"{field} must be a number or (P, P) = ({size}, {size}); got shape {matrix.shape}.")
-    return symmetric(matrix) if matrix.ndim == 2 else matrix * jnp.eye(size, dtype=like.dtype)
+    if matrix.ndim == 2:
+        return symmetric(matrix)
+    return matrix * jnp.eye(size, dtype=like.dtype)
 
 
 def _core(

@@ -202,7 +202,8 @@ def _core(
     transition_sd: PyTree,
     per_sample: bool,
 ) -> tuple[DiagFisherState, PyTree]:
-    mean, count = state.params, row_gradients.row_total(batch)
+    mean = state.params
+    count = row_gradients.row_total(batch)
     gradient = row_gradients.row_gradient(log_likelihood, per_sample)
 
     def step(sums: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:

@@ -95,7 +95,9 @@ def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, coun
 
 def tidy(aux: PyTree) -> PyTree:
     """The aux, or None if it has no elements, so that the state has one structure from the start."""
-    return aux if any(leaf.size for leaf in jax.tree.leaves(aux)) else None
+    if any(leaf.size for leaf in jax.tree.leaves(aux)):
+        return aux
+    return None
 
 
 def fold(

@@ -20,7 +20,8 @@ def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]
 
     def decorate(init: Callable[P, None]) -> Callable[P, None]:
         instance, first, *own = inspect.signature(init).parameters.values()
-        kind, options = Parameter.POSITIONAL_OR_KEYWORD, words.__annotations__
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        options = words.__annotations__
         hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in options.items()}
         named = [Parameter(name, kind, default=None, annotation=hint) for name, hint in hints.items()]
         rest = [one for one in own if one.kind is not Parameter.VAR_KEYWORD]

@@ -114,7 +114,8 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
-        live.change, live.recovery = meta["change"], Recovery.from_dict(meta["recovery"])
+        live.change = meta["change"]
+        live.recovery = Recovery.from_dict(meta["recovery"])
         live.hold(saved.belief)
         parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
         return SavedEstimator(parameters, slots, live, meta["extras"])
@@ -198,7 +199,8 @@ class RiverEstimator:
 
     def _ready(self, x: Row, classes: int) -> tuple[FeatureSlots, LiveLearner]:
         """Slots and learner for a row that is to be learned."""
-        slots, live = self._slots, self._live
+        slots = self._slots
+        live = self._live
         if live is not None and slots.plain and slots.knows(x) and classes == live.classes:
             return slots, live
         slots.knows(x)
@@ -212,7 +214,9 @@ class RiverEstimator:
     @property
     def n_seen(self) -> int:
         """How many rows were learned from."""
-        return 0 if self._live is None else self._live.rows
+        if self._live is None:
+            return 0
+        return self._live.rows
 
     @property
     def feature_names(self) -> tuple[FeatureName, ...]:
@@ -276,7 +280,8 @@ class RiverEstimator:
         saved = read(path, cls.__name__)
         with refusing(path, "estimator"):
             estimator = cls(**saved.parameters)
-            estimator._slots, estimator._live = saved.slots, saved.live
+            estimator._slots = saved.slots
+            estimator._live = saved.live
             estimator._take(saved.extras)
         return estimator
 
@@ -388,4 +393,6 @@ def _short(value: object) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     text = str(value)
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+    if len(text) <= WIDEST:
+        return text
+    return f"{text[: WIDEST - 3]}..."

@@ -101,7 +101,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         """
         weight = weight_of(w)
         try:
-            labels, number = self._labels, self._labels[y]
+            labels = self._labels
+            number = self._labels[y]
         except (KeyError, TypeError):
             labels = labels_with(self._labels, [y])
             number = labels[plain_label(y)]
@@ -109,7 +110,9 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
             return self._leave_out(x)
         slots, live = self._ready(x, max(2, len(labels)))
         row = slots.row(x)
-        self._slots, self._live, self._labels = slots, live, labels
+        self._slots = slots
+        self._live = live
+        self._labels = labels
         live.step(row, number, weight)
 
     @in_turn
@@ -123,7 +126,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         Raises:
             CredoError: a feature holds something else than before.
         """
-        slots, labels = self._slots, self._labels
+        slots = self._slots
+        labels = self._labels
         row = slots.row(x)
         if len(labels) < 2 or self._live is None:
             return dict.fromkeys(labels, 1.0)
@@ -155,7 +159,9 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         known = max(2, len(self._labels))
         slots, live = self._made_for(self._slots, arrivals, max(known, int(numbers[0]) + 1), len(labels))
         rows = slots.rows(columns, len(targets))
-        self._slots, self._live, self._labels = slots, live, labels
+        self._slots = slots
+        self._live = live
+        self._labels = labels
         pairs = zip(*np.unique(numbers, return_index=True), strict=True)
         starts = [int(row) for number, row in pairs if number >= known and row > 0]
         for start, stop in zip([0, *starts], [*starts, len(numbers)], strict=True):
@@ -165,7 +171,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
     @in_turn
     def predict_proba_many(self, X: Frame) -> Any:
         """The probabilities of the classes for the rows of a data frame, one column a class."""
-        columns, labels = columns_of(X), self._labels
+        columns = columns_of(X)
+        labels = self._labels
         rows = self._slots.rows(columns, len(X))
         if len(labels) < 2 or self._live is None or not len(X):
             return like_frame(X, {label: np.ones(len(X)) for label in labels})
@@ -176,7 +183,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
     @in_turn
     def predict_many(self, X: Frame) -> Any:
         """The most probable classes for the rows of a data frame, a series."""
-        columns, labels = columns_of(X), list(self._labels)
+        columns = columns_of(X)
+        labels = list(self._labels)
         rows = self._slots.rows(columns, len(X))
         if not labels:
             return like_frame(X, [None] * len(X))

@@ -63,8 +63,10 @@ class RiverForecast(proba.base.ContinuousDistribution):
         seed: int | None = None,
     ) -> None:
         # River's own constructor seeds a generator, which costs more than the forecast
-        self.seed, self.origin = seed, origin
-        self._ask, self._count = answer, n_samples
+        self.seed = seed
+        self.origin = origin
+        self._ask = answer
+        self._count = n_samples
 
     @functools.cached_property
     def _answer(self) -> tuple[Predictive, float, float]:
@@ -90,7 +92,8 @@ class RiverForecast(proba.base.ContinuousDistribution):
         """The standard deviation."""
         return self._answer[2]
 
-    mu, sigma = mean, sd
+    mu = mean
+    sigma = sd
     """The mean and the standard deviation, by the names that River's normal distribution has for them."""
 
     @property
@@ -152,7 +155,9 @@ class RiverForecast(proba.base.ContinuousDistribution):
 
 
 def _array(leaf: ArrayLike) -> jax.Array:
-    return jnp.asarray(leaf, jnp.float32) if isinstance(leaf, float) else jnp.asarray(leaf)
+    if isinstance(leaf, float):
+        return jnp.asarray(leaf, jnp.float32)
+    return jnp.asarray(leaf)
 
 
 class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
@@ -209,12 +214,14 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
         Raises:
             CredoError: a value or the target cannot be used; nothing is changed.
         """
-        target, weight = target_of(y), weight_of(w)
+        target = target_of(y)
+        weight = weight_of(w)
         if weight == 0.0:
             return self._leave_out(x)
         slots, live = self._ready(x, 0)
         row = slots.row(x)
-        self._slots, self._live = slots, live
+        self._slots = slots
+        self._live = live
         if self._origin is None:
             self._origin = origin_of(target)
         self._target[()] = target - self._origin
@@ -240,7 +247,9 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
         row = self._slots.row(x)
         if self._live is None or self._origin is None:
             blank = RiverForecast(lambda: (Normal(1.0).plugin(jnp.zeros(1)), 0.0, 1.0), 0.0, 0)
-            return blank if with_dist else 0.0
+            if with_dist:
+                return blank
+            return 0.0
         if with_dist:
             return RiverForecast(self._live.predictive(row), self._origin, self._live.rows)
         mean: float = self._live.forecast(row)
@@ -263,7 +272,8 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
             return
         slots, live = self._made_for(self._slots, self._slots.column_arrivals(columns), 0)
         rows = slots.rows(columns, len(targets))
-        self._slots, self._live = slots, live
+        self._slots = slots
+        self._live = live
         if self._origin is None:
             self._origin = origin_of(float(targets[0]))
         live.learn_rows(rows, (targets - self._origin).astype(np.float32))

@@ -105,7 +105,8 @@ def read_estimator(path: str | os.PathLike[str], kind: type[Any], learner: Learn
         trainer = trainer_storage.restore(meta["trainer"], saved.arrays, saved.learner, saved.belief)
         if trainer.settings is None:
             estimator.learner = trainer.learner
-        columns, schema = tuple(meta["columns"]), trainer.table.schema
+        columns = tuple(meta["columns"])
+        schema = trainer.table.schema
         kept = {one.name for one in (*schema.columns, *schema.late)}
         if set(columns) != kept | {one.name for one in schema.dropped}:
             raise FormatError(f"columns must be those of the schema; got {columns[:5]!r}.", field="columns")
@@ -114,13 +115,16 @@ def read_estimator(path: str | os.PathLike[str], kind: type[Any], learner: Learn
         estimator.n_features_in_ = len(columns)
         if meta["named"]:
             estimator.feature_names_in_ = np.array(columns, dtype=object)
-        estimator._columns, estimator._mixed, estimator._trainer = columns, bool(meta["mixed"]), trainer
+        estimator._columns = columns
+        estimator._mixed = bool(meta["mixed"])
+        estimator._trainer = trainer
     return estimator
 
 
 def _classes(saved: _SavedClasses) -> np.ndarray:
     """The labels as an array of their dtype, which must hold them and no more."""
-    labels, dtype = saved["labels"], np.dtype(saved["dtype"])
+    labels = saved["labels"]
+    dtype = np.dtype(saved["dtype"])
     longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
     if dtype.kind not in "biufUO" or (dtype.kind == "U" and dtype.itemsize > 4 * max(longest, LONGEST_LABEL)):
         raise FormatError(f"classes.dtype must be one of numbers or texts that long; got {dtype.str}.")
@@ -238,7 +242,9 @@ def _numbers(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> t
         names = getattr(estimator, "feature_names_in_", None)
         width = estimator.n_features_in_
         estimator._columns = tuple(f"x{place}" for place in range(width)) if names is None else tuple(names)
-    return (Matrix(checked), None) if y is UNREAD else (Matrix(checked[0]), checked[1])
+    if y is UNREAD:
+        return (Matrix(checked), None)
+    return (Matrix(checked[0]), checked[1])
 
 
 def _by_name(estimator: Any, table: Table, *, reset: bool) -> Matrix | Table:
@@ -453,7 +459,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         given: dict[str, Any] = self.get_params(deep=False)
         seed = _seed(given["random_state"])
         classes = self._class_count()
-        own, params = given["learner"], given["params"]
+        own = given["learner"]
+        params = given["params"]
         if own is not None:
             return _around(own, params, given, schema, classes, seed)
         if params is not None:

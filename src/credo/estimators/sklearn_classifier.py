@@ -192,7 +192,8 @@ def _numbers_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         wrong = classes[places] != y
     except TypeError:  # labels that cannot be compared with the classes are none of them
-        places, wrong = np.zeros(len(y), int), np.ones(len(y), bool)
+        places = np.zeros(len(y), int)
+        wrong = np.ones(len(y), bool)
     if np.any(wrong):
         row = int(np.argmax(wrong))
         raise DataError(

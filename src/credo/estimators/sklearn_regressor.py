@@ -115,7 +115,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         mean, sd = (np.asarray(column, float) for column in self._ask(X, passes.moments))
         location, scale = self._trainer.location_scale
         mean = location + scale * mean
-        return (mean, scale * sd) if return_std else mean
+        if return_std:
+            return (mean, scale * sd)
+        return mean
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """The central interval that holds the target of each row with a probability (n, 2).
@@ -148,7 +150,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         """
         levels = _require_probabilities("alpha", alpha)
         quantiles = self._quantiles(X, tuple(levels.reshape(-1).tolist()))
-        return quantiles if levels.ndim else quantiles[:, 0]
+        if levels.ndim:
+            return quantiles
+        return quantiles[:, 0]
 
     def forecast(self, X: Any) -> PredictiveRows:
         """The forecasts of rows as distributions of credo, in the target's own units.

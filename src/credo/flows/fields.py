@@ -82,7 +82,8 @@ def solve_stack(matrices: Array, columns: Array) -> Array:
     if size > UNROLL:
         solved: Array = jnp.linalg.solve(jnp.moveaxis(matrices, -1, 0), columns.T[:, :, None])
         return solved[:, :, 0].T
-    rest, below = matrices, columns
+    rest = matrices
+    below = columns
     rows = []
     for _ in range(size):
         rows.append((rest[0], below[0]))

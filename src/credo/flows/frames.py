@@ -122,12 +122,14 @@ def posterior_frame(
     def turn(push: Array, total: Array) -> tuple[Array, Array, Array, Array]:
         """The axes of push' z - z' total z / 2, its curvatures, its precisions, and its gradient at 0."""
         curves, axes = jnp.linalg.eigh(total, symmetrize_input=False)
-        curves, axes = curves[::-1], axes[:, ::-1]
+        curves = curves[::-1]
+        axes = axes[:, ::-1]
         return axes, curves, jnp.maximum(curves, 0), axes.T @ push
 
     first, gradients, average, cross = linearise(values)
     curvature = symmetric(cross)
-    push, total = average, curvature
+    push = average
+    total = curvature
     axes, curves, precisions, turned = turn(push, total)
     for _ in range(iterations - 1):
         centre = axes @ (turned / (1 + precisions))
@@ -143,7 +145,8 @@ def posterior_frame(
     # an axis points where the observation draws it, or where the set leans
     leaning = turned + weights @ (white @ axes) ** 3
     signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)
-    axes, turned = axes * signs[None, :], turned * signs
+    axes = axes * signs[None, :]
+    turned = turned * signs
     inverse = unchol.T @ axes
     units = deviations @ inverse
     # where the first linearisation is the last one, its curvature is diagonal
@@ -161,7 +164,8 @@ def axis_features(frame: Frame) -> Array:
     set, the covariance of each squared axis with the log-likelihood, and its standard deviation. Large values
     are compressed.
     """
-    units, weights = frame.units, frame.weights
+    units = frame.units
+    weights = frame.weights
     level = frame.log_likelihoods - weights @ frame.log_likelihoods
     parts = [
         jnp.log1p(frame.precisions),

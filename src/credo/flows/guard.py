@@ -128,7 +128,8 @@ class Guard:
         coins = jnp.repeat(jax.random.bernoulli(first, 0.5, (count // 4 + 1, 2)), 2, axis=0).reshape(-1)
         # pairs (0, 2) and (1, 3) of every four, one half being the even and one the odd places
         stays = coins[:count] ^ ((jnp.arange(count) // 2) % 2 == 1)
-        points, gaps = values, jnp.zeros_like(log_weights)
+        points = values
+        gaps = jnp.zeros_like(log_weights)
         for mine, others in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
             there = log_weights[others] - jax.nn.logsumexp(log_weights[others])
             bayes = transport(prior.part(others), values[others], there)
@@ -163,7 +164,8 @@ class Guard:
         count = weighed.log_weights.shape[0]
         equal = jnp.full_like(weighed.log_weights, -math.log(count))
         ancestors = resample(first, weighed.log_weights, count, self.resampling)
-        values, log_evidence = weighed.values[ancestors], weighed.log_evidence
+        values = weighed.values[ancestors]
+        log_evidence = weighed.log_evidence
         if self.move is None:
             return Weighed(values, equal, weighed.heights[ancestors], log_evidence)
         walk = self.move.walk

@@ -205,7 +205,8 @@ class FlowFilter(ParticleLearner):
 
         def judged(law: SetDensity, values: Array, log_weights: Array) -> tuple[list[FlowMap], list[Moved]]:
             """The maps from a set with this density, and where each takes it."""
-            before, found = law.log_prob(values), maps(values, log_weights)
+            before = law.log_prob(values)
+            found = maps(values, log_weights)
 
             def target(points: Array) -> Array:
                 return law.log_prob(points) + log_likelihood(points)
@@ -219,12 +220,15 @@ class FlowFilter(ParticleLearner):
                 found, after = judged(law, values, log_weights)
                 return Chosen.of(found, [one.bound for one in after])
 
-            values, logs, prior = belief.values, belief.log_weights, self.prior_density(belief)
+            values = belief.values
+            logs = belief.log_weights
+            prior = self.prior_density(belief)
             after = self.guard.weigh(key, values, logs, prior, log_likelihood, transport)
             belief = replace(belief, values=after.values, log_weights=after.log_weights)
             return replace(belief, log_density=after.heights - after.log_evidence), after.log_evidence
         belief = several(belief, key)
-        values, logs = belief.values, belief.log_weights
+        values = belief.values
+        logs = belief.log_weights
         plain = jax.nn.logsumexp(logs + log_likelihood(values))
         if self.density is None and self.fallback is None:
             return replace(belief, values=maps(values, logs)[0].forward(values)), plain
@@ -233,10 +237,12 @@ class FlowFilter(ParticleLearner):
         best, *others = judged(law, values, logs)[1]
         for other in others:
             best = select(other.bound > best.bound, other, best)
-        log_evidence, density = plain, belief.log_density
+        log_evidence = plain
+        density = belief.log_density
         if known:
             ratios = jnp.where(jnp.isnan(best.log_ratio), -jnp.inf, best.log_ratio)
-            log_evidence, density = jax.nn.logsumexp(logs + ratios), law.log_prob(values)
+            log_evidence = jax.nn.logsumexp(logs + ratios)
+            density = law.log_prob(values)
         if density is not None:
             density = density - best.log_det
         # where no map has a bound, the observation is refused
@@ -332,7 +338,9 @@ def pfbr(
     """
     moves = Static() if dynamics is None else dynamics
     still = isinstance(moves, Static)
-    watch = Guard(move=Metropolis(2, "langevin") if still else None) if guard is True else (guard or None)
+    watch = guard or None
+    if watch is True:
+        watch = Guard(move=Metropolis(2, "langevin") if still else None)
     if watch is not None and density is None:
         density = "kernel" if still else "transitions"
     if noise is None:

@@ -69,7 +69,8 @@ def stage_loss(
         origins, log_det = bayes.backward(stage.targets)
         return extra - jnp.mean(stage.prior.log_prob(origins) - log_det), new
     places, log_det = bayes.forward_density(stage.points)
-    before, after = stage.prior.log_prob(stage.points), stage.prior.log_prob(places)
+    before = stage.prior.log_prob(stage.points)
+    after = stage.prior.log_prob(places)
     gaps = before - log_det - jax.vmap(log_likelihood)(places) - after
     return extra + jnp.mean(gaps), new
 
@@ -88,7 +89,8 @@ def mismatch(values: Array, moved: Array, log_weights: Array, log_likelihoods: A
     frequencies = pitch * jax.random.normal(first, (WAVES, values.shape[1]), values.dtype)
     units = jax.scipy.linalg.solve_triangular(law.root, frequencies.T, lower=True, trans=1)
     before, after = ((points - law.mean[None, :]) @ units for points in (values, moved))
-    weights, posterior = jnp.exp(log_weights), jax.nn.softmax(log_weights + log_likelihoods)
+    weights = jnp.exp(log_weights)
+    posterior = jax.nn.softmax(log_weights + log_likelihoods)
     gaps = [weights @ wave(after) - posterior @ wave(before) for wave in (jnp.cos, jnp.sin)]
     return jnp.mean(gaps[0] ** 2 + gaps[1] ** 2)
 

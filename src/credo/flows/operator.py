@@ -309,7 +309,8 @@ class Operator:
 
     def _step(self, code: Array, frame: Frame) -> FlowStep:
         """The step that the hypernetwork's numbers stand for."""
-        innovation, share = frame.shift * frame.scales, jnp.ones((), code.dtype)
+        innovation = frame.shift * frame.scales
+        share = jnp.ones((), code.dtype)
         if self.proportionate:
             share = strength(frame)
             innovation = innovation if self.base is None else share * innovation

@@ -24,8 +24,9 @@ __all__ = ["Settings", "read_settings"]
 
 _TASKS: dict[str, type] = {"linear-gaussian": LinearGaussianTasks, "linear-systems": LinearSystemTasks}
 _OPERATORS: dict[str, type] = {"affine": Operator}
-_MORE_TASKS, _MORE_OPERATORS = "credo.flows.tasks", "credo.flows.operators"
-"""The entry points of kinds that other distributions bring."""
+# The entry points of kinds that other distributions bring.
+_MORE_TASKS = "credo.flows.tasks"
+_MORE_OPERATORS = "credo.flows.operators"
 
 _ARRAYS = ("transition", "transition_cov", "observation", "observation_cov", "initial_cov")
 
@@ -141,7 +142,8 @@ def _class_of(kind: object, own: Mapping[str, type], group: str, *others: str) -
 
 
 def _from_python(table: dict[str, Any], home: Path) -> Tasks[Any]:
-    file, function = home / str(table.pop("file", "tasks.py")), str(table.pop("function", "tasks"))
+    file = home / str(table.pop("file", "tasks.py"))
+    function = str(table.pop("function", "tasks"))
     if not file.is_file():
         raise DataError(f"no file of tasks at {file}.")
     made = runpy.run_path(str(file)).get(function)

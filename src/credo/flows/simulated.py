@@ -84,7 +84,8 @@ class SimulatedTasks(Tasks[Simulation]):
 
     def observe(self, task: Simulation, key: Array) -> tuple[Simulation, Stage]:
         keys = jax.random.split(key, 5)
-        old, learner = task.belief, self.learner
+        old = task.belief
+        learner = self.learner
         rest = (old.anchor, old.t, None, old.unravel)
         alone = jnp.zeros(1, task.truth.dtype)
         truth = learner.dynamics.propagate(task.truth[None, :], alone, keys[0], *rest)[0]
@@ -189,7 +190,9 @@ class StaticTasks(Tasks[Simulation]):
 
     def observe(self, task: Simulation, key: Array) -> tuple[Simulation, Stage]:
         keys = jax.random.split(key, 5)
-        belief, draws, count = task.belief, task.state, self.learner.particles
+        belief = task.belief
+        draws = task.state
+        count = self.learner.particles
         x = None if self.inputs is None else self.inputs(keys[0], belief.t)
         eta = self.learner.model.outputs(task.truth, belief.unravel, x)
         y = self.learner.model.likelihood.sample(eta, keys[1])

@@ -75,7 +75,8 @@ def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarr
 
 def fill(path: Path, like: T, tensors: Mapping[str, np.ndarray]) -> T:
     """The tree `like` with the arrays of a file in its places, which must have the same shapes and dtypes."""
-    places, values = _leaves(like), []
+    places = _leaves(like)
+    values = []
     for place, array in tensors.items():
         require_bounded(array, place)
     for place, leaf in places:
@@ -140,7 +141,9 @@ def operator_names() -> tuple[str, ...]:
 def operator_file(name: str | os.PathLike[str]) -> Path:
     """The file of an operator: that of the path, else the one that is shipped under this name."""
     place = Path(name)
-    return SHIPPED / f"{name}.flow" if not place.exists() and str(name) in operator_names() else place
+    if not place.exists() and str(name) in operator_names():
+        return SHIPPED / f"{name}.flow"
+    return place
 
 
 def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowOperator:
@@ -218,7 +221,9 @@ class History:
     @property
     def last_loss(self) -> float | None:
         """The mean loss of the latest 100 steps, or None before there are any."""
-        return float(np.mean(self.loss[-100:])) if self.loss else None
+        if self.loss:
+            return float(np.mean(self.loss[-100:]))
+        return None
 
     def add(self, step: int, losses: np.ndarray, floors: np.ndarray) -> History:
         """With the steps of a chunk, of which `step` is the last."""

@@ -76,7 +76,8 @@ class LinearSystemTasks(Tasks[Drawn]):
 
     def begin(self, key: Array) -> Drawn:
         keys = jax.random.split(key, 6)
-        size, seen = self.size, self.size if self.outputs is None else self.outputs
+        size = self.size
+        seen = self.size if self.outputs is None else self.outputs
         reach = math.log(self.spread)
 
         def variances(own: Array, count: int) -> Array:

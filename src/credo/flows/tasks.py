@@ -172,7 +172,8 @@ class LinearGaussianTasks(Tasks[Filtered]):
     @property
     def system(self) -> LinearSystem:
         """The system, with dense covariances."""
-        move, look = jnp.asarray(self.transition), jnp.asarray(self.observation)
+        move = jnp.asarray(self.transition)
+        look = jnp.asarray(self.observation)
         noise = dense(self.transition_cov, self.dim, move)
         return LinearSystem(move, noise, look, dense(self.observation_cov, look.shape[0], move))
 
@@ -192,11 +193,15 @@ def observed(
 ) -> tuple[Filtered, Stage]:
     """The next observation of a linear system, with the stage that Kalman's filter makes of it."""
     keys = jax.random.split(key, 5)
-    move, noise, look, blur = system.move, system.noise, system.look, system.blur
+    move = system.move
+    noise = system.noise
+    look = system.look
+    blur = system.blur
     size = move.shape[0]
     truth = move @ task.truth + psd_root(noise) @ jax.random.normal(keys[0], (size,), move.dtype)
     y = look @ truth + psd_root(blur) @ jax.random.normal(keys[1], look.shape[:1], move.dtype)
-    mean, cov = move @ task.mean, symmetric(move @ task.cov @ move.T) + noise
+    mean = move @ task.mean
+    cov = symmetric(move @ task.cov @ move.T) + noise
     root = cholesky(cov)
     values, points = (mean[None, :] + standard(own, particles, size, move.dtype) @ root.T for own in keys[3:])
     spread = look @ cov
@@ -222,7 +227,9 @@ def linear_log_likelihood(value: Array, y: Array, look: Array, cov: Array) -> Ar
 def dense(cov: ArrayLike, size: int, like: Array) -> Array:
     """A covariance (size, size) from a matrix, variances, or one variance."""
     array = jnp.asarray(cov, like.dtype)
-    return array if array.ndim == 2 else jnp.diag(jnp.broadcast_to(array, (size,)))
+    if array.ndim == 2:
+        return array
+    return jnp.diag(jnp.broadcast_to(array, (size,)))
 
 
 def renewed(task: T, over: Array, fresh: T) -> T:

@@ -208,7 +208,8 @@ def train(
     retreats = 0
     while int(state.step) < plan.steps and not _weary(plan, state):
         after, losses, floors = chunk(state)
-        loss, before = float(np.mean(losses)), history.last_loss
+        loss = float(np.mean(losses))
+        before = history.last_loss
         sound = bool(all_finite(after.params)) and np.isfinite(loss)
         if not sound or (before is not None and loss > before + plan.leap):
             retreats += 1
@@ -223,7 +224,8 @@ def train(
             history = history.retreat(int(state.step), loss)
             continue
         retreats = 0
-        state, history = after, history.add(int(after.step), losses, floors)
+        state = after
+        history = history.add(int(after.step), losses, floors)
         if plan.sequences:
             scores = {name: np.asarray(column) for name, column in check(state.average).items()}
             state = _judge(state, float(np.mean(scores["loss"])))

@@ -66,9 +66,9 @@ def clean(tree: PyTree) -> PyTree:
 
     def fix(leaf: ArrayLike) -> Array:
         array = jnp.asarray(leaf)
-        return (
-            jnp.where(jnp.isfinite(array), array, 0) if jnp.issubdtype(array.dtype, jnp.floating) else array
-        )
+        if jnp.issubdtype(array.dtype, jnp.floating):
+            return jnp.where(jnp.isfinite(array), array, 0)
+        return array
 
     return jax.tree.map(fix, tree)
 
@@ -94,7 +94,8 @@ def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
     NaN remains where some outputs are observed and these are not. The second result is a boolean, or for a
     joint model one boolean a row.
     """
-    seen, whole = likelihood.seen(y), likelihood.observed(y)
+    seen = likelihood.seen(y)
+    whole = likelihood.observed(y)
     if seen is None:
         return clean(y), whole
     outputs = seen.reshape(*whole.shape, -1)

@@ -126,7 +126,8 @@ class EnsembleLearner(OutputLearner[Ensemble]):
 
     def _moved(self, belief: Ensemble, dynamics: Transition, dt: ArrayLike | None) -> Ensemble:
         """The members after a move of their own, with noise whose mean is not subtracted."""
-        key, weights = jax.random.fold_in(_key(belief), 0), jnp.zeros(self.members, belief.mean.dtype)
+        key = jax.random.fold_in(_key(belief), 0)
+        weights = jnp.zeros(self.members, belief.mean.dtype)
         members = dynamics.propagate(
             belief.members, weights, key, belief.anchor, belief.t, dt, belief.unravel
         )
@@ -179,7 +180,8 @@ class EnsembleLearner(OutputLearner[Ensemble]):
 
     def _perturbed(self, local: Local, inner: Array, cov: EnsembleCovariance, key: Array) -> Array:
         """The deviations after every member has seen the observation with noise of its own."""
-        count, rows = self.members, local.rows.dense()
+        count = self.members
+        rows = local.rows.dense()
         draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), inner.dtype)).T
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
         residuals = noise - jnp.sqrt(count - 1).astype(inner.dtype) * local.bend(rows)
@@ -212,7 +214,9 @@ class EnsembleLearner(OutputLearner[Ensemble]):
         if method == "plugin":
             return likelihood.plugin(self.model.outputs(belief.mean, belief.unravel, x))
         etas, eta, rows = self._outputs(belief, x)
-        return likelihood.mixture(etas) if method == "mc" else likelihood.linearized(eta, rows @ rows.T)
+        if method == "mc":
+            return likelihood.mixture(etas)
+        return likelihood.linearized(eta, rows @ rows.T)
 
     def expectation(self, belief: Ensemble, x: PyTree) -> Expectation:
         """The expected observations of the members, which are weighed equally."""

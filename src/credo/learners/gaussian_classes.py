@@ -154,7 +154,8 @@ class GaussianClasses(Learner[ClassNormals]):
 
     def _prior(self, dtype: DTypeLike) -> ClassNormals:
         classes = class_slots(self.likelihood)
-        table, shared = (classes, self.columns), (1 if self.tied else classes, self.columns)
+        table = (classes, self.columns)
+        shared = (1 if self.tied else classes, self.columns)
 
         def full(value: ArrayLike, shape: tuple[int, ...]) -> Array:
             return jnp.broadcast_to(jnp.asarray(value, dtype), shape)
@@ -209,7 +210,8 @@ class GaussianClasses(Learner[ClassNormals]):
         added = (used * own)[:, None] * seen.astype(row.dtype)[None, :]
         rows = belief.rows + added
         move = added / rows
-        half, error = 0.5 * added, 0.5 * belief.rows * move * square
+        half = 0.5 * added
+        error = 0.5 * belief.rows * move * square
         if self.tied:
             half, error = (jnp.sum(one, axis=0, keepdims=True) for one in (half, error))
         new = ClassNormals(
@@ -266,11 +268,15 @@ def _label(y: PyTree, like: Array) -> Array:
 def _log_height(shape: Array, narrow: Array) -> Array:
     """log Gamma(a + 1/2) - log Gamma(a) + log(narrow / pi) / 2, with one logarithm."""
     steps = 12 if shape.dtype == jnp.float64 else 3  # to where the series has the digits of the dtype
-    above, below = shape, shape + 0.5
+    above = shape
+    below = shape + 0.5
     for index in range(1, steps):
-        above, below = above * (shape + index), below * (shape + (index + 0.5))
-    large, ratio = shape + (steps - 0.25), above / below
-    inverse, series = 1.0 / (large * large), jnp.zeros_like(shape)
+        above = above * (shape + index)
+        below = below * (shape + (index + 0.5))
+    large = shape + (steps - 0.25)
+    ratio = above / below
+    inverse = 1.0 / (large * large)
+    series = jnp.zeros_like(shape)
     for term in reversed(_HALF_STEP):
         series = inverse * (term + series)
     return series + 0.5 * jnp.log(ratio * ratio * large * narrow * (1.0 / math.pi))
@@ -292,7 +298,9 @@ def _log_moments(belief: ClassNormals, square: Array, seen: Array) -> tuple[Arra
     With u = 1/v ~ Gamma(a, b) and g = x - m, it is log(u) / 2 - (g sqrt(u) + z / sqrt(k))^2 / 2 a column,
     for a standard normal z; E[u] = a / b, Var[u] = a / b^2, Var[log u] = psi'(a), Cov[u, log u] = 1 / b.
     """
-    a, b, k = belief.shape, belief.scale, belief.rows
+    a = belief.shape
+    b = belief.scale
+    k = belief.rows
     mean = -0.5 * (square * a / b + 1.0 / k)
     var = square * a / (b * k) + 0.5 / k**2
     slope = 0.5 * square * jnp.sqrt(a) / b

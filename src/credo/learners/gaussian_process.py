@@ -96,7 +96,8 @@ class GaussianProcess(Learner[ProcessBelief]):
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> ProcessBelief:
         """A belief without rows. The arguments are ignored."""
         rows = jnp.zeros((self.size, self.columns), float)
-        kind, empty = rows.dtype, jnp.zeros(self.size, rows.dtype)
+        kind = rows.dtype
+        empty = jnp.zeros(self.size, rows.dtype)
         if np.shape(self.length) not in [(), (self.columns,)]:
             raise CredoError(
                 f"length must be a number or ({self.columns},); got shape {np.shape(self.length)}.",
@@ -106,7 +107,8 @@ class GaussianProcess(Learner[ProcessBelief]):
         signal, offset, noise = (
             jnp.asarray(one, kind) for one in (self.signal_var, self.offset_var, self.noise_var)
         )
-        start, root = jnp.zeros((), jnp.int32), jnp.asarray(identity(self.size, kind))
+        start = jnp.zeros((), jnp.int32)
+        root = jnp.asarray(identity(self.size, kind))
         return ProcessBelief(length, signal, offset, noise, rows, empty, empty, root, empty, start, start)
 
     def condition(self, belief: ProcessBelief) -> ProcessBelief:
@@ -155,7 +157,8 @@ class GaussianProcess(Learner[ProcessBelief]):
     def _moments(self, belief: ProcessBelief, x: PyTree) -> tuple[Array, Array]:
         """The mean and the variance of the function at one row (D,)."""
         cross = belief.cross(self.kernel, input_rows(x, belief.rows)[:1])[0]
-        whitened, prior = belief.root @ cross, belief.offset_var + belief.signal_var
+        whitened = belief.root @ cross
+        prior = belief.offset_var + belief.signal_var
         # no variance is below what rounding leaves of its prior
         var = jnp.maximum(prior - whitened @ whitened, precision(cross.dtype).eps * prior)
         return cross @ belief.dual, var
@@ -180,10 +183,8 @@ class GaussianProcess(Learner[ProcessBelief]):
         target = as_like(y, belief.targets).reshape(())
         size = belief.targets.shape[0]
         observed, used = usable(~jnp.isnan(target), weight, belief.targets.dtype)
-        row, target = (
-            input_rows(clean(x), belief.rows)[0],
-            jnp.where(observed & jnp.isfinite(target), target, 0.0),
-        )
+        row = input_rows(clean(x), belief.rows)[0]
+        target = jnp.where(observed & jnp.isfinite(target), target, 0.0)
         log_evidence = self.predictive(belief, row, None, None, key).log_prob(target)
         here = jnp.arange(size, dtype=belief.written.dtype) == belief.written % size
         new = replace(

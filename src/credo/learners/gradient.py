@@ -159,7 +159,9 @@ class GradientLearner(Learner[Point]):
     def measurement_update(
         self, belief: Point, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Point, Info]:
-        likelihood, unravel, dtype = self.model.likelihood, belief.unravel, belief.mean.dtype
+        likelihood = self.model.likelihood
+        unravel = belief.unravel
+        dtype = belief.mean.dtype
         noise = likelihood.init_noise(dtype)
         known = likelihood.given_noise(noise)
         safe_y, there = legible(likelihood, y)
@@ -183,7 +185,8 @@ class GradientLearner(Learner[Point]):
             return total / jnp.maximum(jnp.minimum(buffer.count, self.capacity), 1).astype(dtype)
 
         optimizer = _OPTIMIZERS[self.optimizer]()
-        mean, state = belief.mean, belief.state
+        mean = belief.mean
+        state = belief.state
         for _ in range(self.steps):
             slope = jax.grad(objective)(mean)
             with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count

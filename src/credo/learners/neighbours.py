@@ -149,7 +149,8 @@ class NearestNeighbours(Learner[Remembered]):
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Remembered:
         """An empty memory. The arguments are ignored."""
         rows = jnp.zeros((self.columns, self.size), float)
-        widths, empty = len(self.neighbours), jnp.zeros(self.size, rows.dtype)
+        widths = len(self.neighbours)
+        empty = jnp.zeros(self.size, rows.dtype)
         even = jnp.full(widths, -jnp.log(float(widths)), rows.dtype)
         start = jnp.zeros((), jnp.int32)
         return Remembered(rows, empty, empty, self.votes.base(widths, rows.dtype), even, start, start)
@@ -162,14 +163,17 @@ class NearestNeighbours(Learner[Remembered]):
         row = as_like(x, belief.rows)
         if row.shape != (self.columns,):
             raise CredoError(f"x must be one row of {self.columns} inputs; got shape {row.shape}.", field="x")
-        return row if self.clip is None else jnp.clip(row, -as_like(self.clip, row), as_like(self.clip, row))
+        if self.clip is None:
+            return row
+        return jnp.clip(row, -as_like(self.clip, row), as_like(self.clip, row))
 
     def _near(self, belief: Remembered, row: Array) -> _Near:
         """The nearest rows, and their shares under each number of neighbours."""
         squares = _squares(belief.rows, row)
         most = self.neighbours[-1]
         nearest, places = jax.lax.top_k(jnp.where(belief.shares > 0, -squares, -jnp.inf), most)
-        squares, there = -nearest, nearest > -jnp.inf
+        squares = -nearest
+        there = nearest > -jnp.inf
         reach = squares[np.asarray(self.neighbours) - 1]
         # where fewer rows than k are there, the farthest of them says how far the votes reach
         reach = jnp.where(jnp.isfinite(reach), reach, jnp.max(jnp.where(there, squares, 0.0)))
@@ -191,7 +195,8 @@ class NearestNeighbours(Learner[Remembered]):
     def measurement_update(
         self, belief: Remembered, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Remembered, Info]:
-        votes, logs = self.votes, belief.log_weights
+        votes = self.votes
+        logs = belief.log_weights
         if jnp.size(y) != 1:
             raise CredoError(f"y must be one number or class label; got shape {jnp.shape(y)}.", field="y")
         observed, used = usable(votes.observed(y), weight, logs.dtype)
@@ -248,7 +253,8 @@ def _squares(rows: Array, row: Array) -> Array:
     def some(rows: Array, row: Array, total: Array) -> Array:
         return sum(((rows[j] - row[j]) ** 2 for j in range(rows.shape[0])), total)
 
-    whole, total = rows.shape[0] // FEW, jnp.zeros(rows.shape[1], rows.dtype)
+    whole = rows.shape[0] // FEW
+    total = jnp.zeros(rows.shape[1], rows.dtype)
 
     def block(i: Array, total: Array) -> Array:
         part = jax.lax.dynamic_slice_in_dim
@@ -256,7 +262,8 @@ def _squares(rows: Array, row: Array) -> Array:
 
     if whole > 1:
         total = jax.lax.fori_loop(0, whole, block, total)
-        rows, row = rows[whole * FEW :], row[whole * FEW :]
+        rows = rows[whole * FEW :]
+        row = row[whole * FEW :]
     return some(rows, row, total)
 
 
@@ -264,14 +271,16 @@ def _squares(rows: Array, row: Array) -> Array:
 def _(belief: Remembered, prior: Remembered) -> Remembered:
     """More columns, which are 0 in the rows that are there, and more classes."""
     for name in ("targets", "log_weights"):
-        before, after = jnp.shape(getattr(belief, name)), jnp.shape(getattr(prior, name))
+        before = jnp.shape(getattr(belief, name))
+        after = jnp.shape(getattr(prior, name))
         if before != after:
             raise CredoError(
                 f"a memory is widened in its columns and classes only; {name} has shape {before} in the "
                 f"belief and {after} in the wider one.",
                 field="belief",
             )
-    rows, base = at_corner("rows", belief.rows, prior.rows), put_corners("base", belief.base, prior.base)
+    rows = at_corner("rows", belief.rows, prior.rows)
+    base = put_corners("base", belief.base, prior.base)
     return replace(belief, rows=rows, base=base)
 
 

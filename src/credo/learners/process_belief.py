@@ -128,7 +128,8 @@ class ProcessFunction:
     def draw(belief: ProcessBelief, kernel: KernelName, key: Array) -> ProcessFunction:
         """One function."""
         first, second, third, fourth, fifth = jax.random.split(key, 5)
-        kind, count = belief.rows.dtype, FREQUENCIES
+        kind = belief.rows.dtype
+        count = FREQUENCIES
         waves = jax.random.normal(first, (count, belief.length.shape[0]), kind) / belief.length[None, :]
         if kernel == "matern":  # its frequencies are Student-t with 5 degrees of freedom
             gamma = jax.random.gamma(second, 2.5, (count, 1), kind)

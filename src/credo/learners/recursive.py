@@ -123,18 +123,21 @@ class RecursiveLearner(OutputLearner[Gaussian]):
         known = likelihood.given_noise(belief.noise)
         safe_y, there = legible(likelihood, y)
         observed, used = usable(there, weight, belief.mean.dtype)
-        safe_x, one_key = clean(x), step_key(key, belief.t)
+        safe_x = clean(x)
+        one_key = step_key(key, belief.t)
         site = Site(self.model, known, belief.unravel, safe_x, safe_y, used, one_key)
 
         def measure(mean: Array, cov: Readable, iteration: Array | int) -> Local:
             return self.curvature.local(site, mean, cov, iteration)
 
         step = self.rule.update(belief.mean, belief.cov, measure, belief.t)
-        local, count = step.local, step.local.eta.shape[-1]
+        local = step.local
+        count = step.local.eta.shape[-1]
         output_cov = step.inner if self.curvature.linear else jnp.zeros((count, count), step.mean.dtype)
         noise = belief.noise
         if noise is not None:
-            each, seen = jnp.repeat(used.reshape(-1), count // used.size), likelihood.seen(y)
+            each = jnp.repeat(used.reshape(-1), count // used.size)
+            seen = likelihood.seen(y)
             if seen is not None:
                 each = jnp.where(seen, each, 0.0)
             gap = jnp.where(each > 0, known.score(local.eta, safe_y), 0.0)
@@ -151,7 +154,8 @@ class RecursiveLearner(OutputLearner[Gaussian]):
                 assert isinstance(likelihood, Rows)
                 log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)
             else:
-                log_evidence, scored = predictive.log_prob(safe_y), predictive.has_log_prob(safe_y)
+                log_evidence = predictive.log_prob(safe_y)
+                scored = predictive.has_log_prob(safe_y)
                 scored = None if scored is None else scored | (used == 0)
         log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
         witness = (step.mean, noise) if step.vouched else new
@@ -167,7 +171,9 @@ class RecursiveLearner(OutputLearner[Gaussian]):
             return PredictiveRows(
                 jax.vmap(lambda row: single.predictive(belief, row, method, samples, key))(x)
             )
-        likelihood, unravel, noise = self.model.likelihood, belief.unravel, belief.noise
+        likelihood = self.model.likelihood
+        unravel = belief.unravel
+        noise = belief.noise
         if method == "plugin":
             return likelihood.plugin(self.model.outputs(belief.mean, unravel, x), noise)
         if method == "mc":

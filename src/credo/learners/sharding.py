@@ -122,7 +122,9 @@ def _laid(belief: Gaussian, moved: Any, unravel: Any) -> Gaussian:
     def covariance(cov: Covariance | None) -> Any:
         if isinstance(cov, LowRankCovariance):
             return replace(cov, base=moved(cov.base, 1.0), factor=moved(cov.factor, 0.0))
-        return replace(cov, var=moved(cov.var, 1.0)) if isinstance(cov, DiagonalCovariance) else None
+        if isinstance(cov, DiagonalCovariance):
+            return replace(cov, var=moved(cov.var, 1.0))
+        return None
 
     anchor = belief.anchor
     if anchor is not None:
@@ -142,7 +144,8 @@ def _require(learner: RecursiveLearner, belief: Gaussian) -> None:
     if isinstance(learner.model.apply, Placed):
         raise CredoError("learner lies over devices already; `unshard` it first.", field="learner")
     if not isinstance(learner.rule, BONGRule) or learner.curvature.sampled:
-        rule, curvature = type(learner.rule).__name__, type(learner.curvature).__name__
+        rule = type(learner.rule).__name__
+        curvature = type(learner.curvature).__name__
         raise CredoError(
             f"learner must have BONGRule and a curvature that draws nothing; got {rule} and {curvature}.",
             field="learner",

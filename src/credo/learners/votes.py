@@ -135,7 +135,9 @@ class ClassVotes(Votes[Array]):
             jnp.log(self.told(targets, shares)), jax.random.loggamma(key, fixed, dtype=fixed.dtype)
         )
         probs = jax.nn.softmax(known_classes(self.likelihood, logs))
-        return probs[1] if isinstance(self.likelihood, Bernoulli) else probs
+        if isinstance(self.likelihood, Bernoulli):
+            return probs[1]
+        return probs
 
     def learn(self, base: Array, forecast: Predictive, y: Array, weight: Array, fade: float) -> Array:
         own = (y == jnp.arange(self.classes, dtype=y.dtype)).astype(base.dtype)
@@ -207,7 +209,8 @@ class NumberVotes(Votes[NumberLevel]):
         centre = targets[0]
         gaps = targets - centre
         sums = shares @ jnp.stack([jnp.ones_like(gaps), gaps, gaps**2], axis=1)
-        few, own = as_like(self.confidence, gaps), base.mean - centre
+        few = as_like(self.confidence, gaps)
+        own = base.mean - centre
         rows = sums[:, 0] + few
         mean = (sums[:, 1] + few * own) / rows
         squares = jnp.maximum(sums[:, 2] + few * own**2 - rows * mean**2, 0.0)
@@ -239,7 +242,8 @@ class NumberVotes(Votes[NumberLevel]):
         assert isinstance(forecast, StudentTPredictive)
         count = (1.0 - fade) * base.count + weight
         mean = base.mean + weight / jnp.maximum(count, jnp.finfo(count.dtype).tiny) * (y - base.mean)
-        squares, df = (y - forecast.loc[:, 0]) ** 2, forecast.df
+        squares = (y - forecast.loc[:, 0]) ** 2
+        df = forecast.df
         trust = (df + 1.0) / (df + squares / forecast.shape[:, 0, 0])
         least = 1.0 - as_like(self.noise.forgetting, count)
         rate = jnp.minimum(weight * jnp.maximum(least, 1.0 / (count + 2.0)), 1.0)

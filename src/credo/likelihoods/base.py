@@ -136,7 +136,9 @@ class LikelihoodBase:
             for leaf in jax.tree.leaves(y)
             if jnp.issubdtype(leaf.dtype, jnp.floating)
         ]
-        return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
+        if flags:
+            return jnp.all(jnp.stack(flags))
+        return jnp.asarray(True)
 
     def seen(self, y: PyTree) -> Array | None:
         """Which outputs of y are observed (C,), where some may be observed without the others.
@@ -277,11 +279,9 @@ class Likelihood(LikelihoodBase):
 
     def variance(self, eta: Array) -> Array:
         """Var[y | eta], (C,)."""
-        return (
-            super().variance(eta)
-            if self.var_function is None
-            else jnp.reshape(self.var_function(_scalar_if_one(eta)), (-1,))
-        )
+        if self.var_function is None:
+            return super().variance(eta)
+        return jnp.reshape(self.var_function(_scalar_if_one(eta)), (-1,))
 
     def sample(self, eta: Array, key: Array) -> Array:
         """One draw of y given eta."""
@@ -291,9 +291,13 @@ class Likelihood(LikelihoodBase):
 
     def cdf(self, eta: Array, y: Array) -> Array:
         """P(Y <= y | eta)."""
-        return super().cdf(eta, y) if self.cdf_function is None else self.cdf_function(_scalar_if_one(eta), y)
+        if self.cdf_function is None:
+            return super().cdf(eta, y)
+        return self.cdf_function(_scalar_if_one(eta), y)
 
 
 def _scalar_if_one(value: ArrayLike) -> Array:
     array = jnp.asarray(value)
-    return array.reshape(()) if array.size == 1 else array
+    if array.size == 1:
+        return array.reshape(())
+    return array

@@ -185,12 +185,15 @@ class OpenCategorical(_Classes):
     def relative(self, eta: Array, cov: Array) -> tuple[Array, Array, Array]:
         """The logits of all slots, where that of a reference is 0."""
         if self.reference:
-            eta, cov = jnp.pad(eta, (1, 0)), jnp.pad(cov, (1, 0))
+            eta = jnp.pad(eta, (1, 0))
+            cov = jnp.pad(cov, (1, 0))
         return eta, cov, jnp.arange(self.slots) < jnp.asarray(self.known, int)
 
     def _outputs(self, rows: Array) -> Array:
         """The rows that belong to outputs of the model."""
-        return rows[1:] if self.reference else rows
+        if self.reference:
+            return rows[1:]
+        return rows
 
     def observed(self, y: PyTree) -> Array:
         """Whether y is the label of a known class."""

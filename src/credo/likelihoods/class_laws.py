@@ -23,7 +23,9 @@ def class_slots(likelihood: ClassLaw) -> int:
     """The number C of classes that there is room for."""
     if isinstance(likelihood, Bernoulli):
         return 2
-    return likelihood.slots if isinstance(likelihood, OpenCategorical) else likelihood.classes
+    if isinstance(likelihood, OpenCategorical):
+        return likelihood.slots
+    return likelihood.classes
 
 
 def reference_class(likelihood: ClassLaw) -> bool:
@@ -43,4 +45,6 @@ def known_classes(likelihood: ClassLaw, logs: Array) -> Array:
 
 def class_outputs(likelihood: ClassLaw, logs: Array) -> Array:
     """The outputs whose class probabilities are proportional to exp(logs), for logs (C,)."""
-    return logs[1:] - logs[:1] if reference_class(likelihood) else logs - jnp.max(logs)
+    if reference_class(likelihood):
+        return logs[1:] - logs[:1]
+    return logs - jnp.max(logs)

@@ -94,5 +94,6 @@ class Either(Predictive):
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile, by bisection on the distribution function, for one output."""
-        centre, spread = self.mean, self.sd
+        centre = self.mean
+        spread = self.sd
         return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)

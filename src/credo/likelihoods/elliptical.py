@@ -168,7 +168,9 @@ def drop_last(draws: Array) -> Array:
 
 def drop_one(values: Array) -> Array:
     """A scalar if there is one output (1,), and several outputs (C,) unchanged."""
-    return values[0] if values.shape == (1,) else values
+    if values.shape == (1,):
+        return values[0]
+    return values
 
 
 def _distance(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
@@ -178,7 +180,8 @@ def _distance(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[A
     if loc.shape[0] == 1:
         # Without a square root, the compiler makes one loop of the densities of many such forecasts.
         var = jnp.where(cov[0, 0] > 0, cov[0, 0], jnp.nan)
-        square, log_det = (value[0] - loc[0]) ** 2 / var, 0.5 * jnp.log(var)
+        square = (value[0] - loc[0]) ** 2 / var
+        log_det = 0.5 * jnp.log(var)
         return jnp.where(seen[0], square, 0.0), jnp.where(seen[0], log_det, 0.0), seen[0].astype(loc.dtype)
     missing = jnp.isnan(value)
     seen = seen & (~missing | jnp.all(missing))

@@ -146,7 +146,9 @@ class LatentExpectation(Expectation):
     @property
     def latent_name(self) -> object:
         """The structure of the likelihood, whose mean is the link."""
-        return "y" if self.linear else jax.tree.structure(self.likelihood)
+        if self.linear:
+            return "y"
+        return jax.tree.structure(self.likelihood)
 
     @property
     def independent(self) -> bool:
@@ -176,16 +178,22 @@ class LatentExpectation(Expectation):
 
     def root(self) -> Array:
         """F with cov = F F', (K E, K E), or (K E, P) if there are more outputs than parameters."""
-        return scaled_root(self.cov) if self.factor is None else self.factor
+        if self.factor is None:
+            return scaled_root(self.cov)
+        return self.factor
 
     @property
     def df(self) -> Array | None:
         """The degrees of freedom of the outputs; None if they are normal."""
-        return None if self.noise is None else 2.0 * jnp.asarray(self.noise.shape)
+        if self.noise is None:
+            return None
+        return 2.0 * jnp.asarray(self.noise.shape)
 
     @property
     def mean(self) -> Array:
-        return self.location if self.linear else self._moments()[0]
+        if self.linear:
+            return self.location
+        return self._moments()[0]
 
     @property
     def var(self) -> Array:
@@ -194,7 +202,8 @@ class LatentExpectation(Expectation):
             return self._moments()[1]
         if self.df is None:
             return self.scale**2
-        var, finite = self.scale**2, self.df > 2
+        var = self.scale**2
+        finite = self.df > 2
         return jnp.where(
             var > 0, var * jnp.where(finite, self.df / jnp.where(finite, self.df - 2, 1), jnp.inf), 0
         )
@@ -247,7 +256,9 @@ class LatentExpectation(Expectation):
         self._one_output()
         scale = jnp.maximum(self.scale, precision(self.eta.dtype).tiny)
         z = (u - self.location) / scale
-        return jst.norm.cdf(z) if self.df is None else student_cdf(z, self.df)
+        if self.df is None:
+            return jst.norm.cdf(z)
+        return student_cdf(z, self.df)
 
     def latent_scale(self) -> tuple[Array, Array]:
         """The means and scales of the outputs."""
@@ -256,7 +267,9 @@ class LatentExpectation(Expectation):
 
     def link(self, u: Array) -> Array:
         """E[y | eta]."""
-        return u if self.linear else jax.vmap(self.likelihood.mean)(u[:, None]).reshape(-1)
+        if self.linear:
+            return u
+        return jax.vmap(self.likelihood.mean)(u[:, None]).reshape(-1)
 
 
 @record

@@ -65,7 +65,9 @@ class Rows(LikelihoodBase):
     def seen(self, y: PyTree) -> Array | None:
         """Which outputs of which rows are observed (B C,), where rows may be observed in part."""
         outputs: Array | None = jax.vmap(self.each.seen)(y)
-        return None if outputs is None else outputs.reshape(-1)
+        if outputs is None:
+            return None
+        return outputs.reshape(-1)
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The sum over rows."""

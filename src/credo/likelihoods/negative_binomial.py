@@ -25,7 +25,8 @@ __all__ = ["NegativeBinomial"]
 
 def log_negative_binomial(y: Array, log_mean: Array, log_dispersion: Array) -> Array:
     """log p(y) of a negative binomial with mean m and variance m + a m^2, by log m and log a."""
-    shape, log_product = jnp.exp(-log_dispersion), log_mean + log_dispersion
+    shape = jnp.exp(-log_dispersion)
+    log_product = log_mean + log_dispersion
     ratio = log_gamma_ratio(shape, y) - jss.gammaln(y + 1.0)
     return ratio + y * log_product - (y + shape) * jax.nn.softplus(log_product)
 
@@ -84,7 +85,8 @@ class DispersedPredictive(MixturePredictive):
         return jnp.where(floor < 0, 0.0, jnp.exp(self.log_shares) @ each)
 
 
-_NEWTON, _HALVINGS = 10, 16
+_NEWTON = 10
+_HALVINGS = 16
 _PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _LONG = 30.0
 _SIDES = 6.0
@@ -119,9 +121,12 @@ def count_chance(y: Array, loc: Array, spread: Array, log_dispersion: Array) -> 
     40 Gauss-Legendre nodes; the rest, down to u - 6 sd or to where p has fallen by 30 in its logarithm, takes
     one more panel.
     """
-    shape, sd = jnp.exp(-log_dispersion), safe_sqrt(jnp.maximum(spread, 0.0))
-    up, centre = y + 1.0, loc + log_dispersion
-    mode, total = jnp.log(up) + log_dispersion, up + shape
+    shape = jnp.exp(-log_dispersion)
+    sd = safe_sqrt(jnp.maximum(spread, 0.0))
+    up = y + 1.0
+    centre = loc + log_dispersion
+    mode = jnp.log(up) + log_dispersion
+    total = up + shape
     most = jnp.abs(centre - mode) + _SIDES * sd + 40.0  # at a slope of 1 p has fallen so far
     left, right = _reach(mode, total, jnp.zeros_like(sd), most)
     end = mode + right
@@ -152,7 +157,8 @@ def _reach(at: Array, total: Array, precision: Array, most: Array) -> Array:
     """How far below and above its mode a log-concave density has fallen by 30 in its logarithm (2,), at most
     `most`: that of slope times (t - at) - total log(1 + exp(t)) - precision (t - at)^2 / 2, by halving.
     """
-    base, slope = jax.nn.softplus(at), jax.nn.sigmoid(at)
+    base = jax.nn.softplus(at)
+    slope = jax.nn.sigmoid(at)
     sides = jnp.asarray([-1.0, 1.0], at.dtype)
 
     def fall(step: Array) -> Array:
@@ -177,7 +183,8 @@ def _mode(y: Array, loc: Array, var: Array, shape: Array, log_dispersion: Array)
     concave to the right. The root lies between loc and log y. From the end of it that lies outwards on the
     side of the root, or from -log a if that is nearer, Newton's steps go to the root and never beyond it.
     """
-    total, bend = y + shape, -log_dispersion
+    total = y + shape
+    bend = -log_dispersion
     own = jnp.where(y > 0, jnp.log(jnp.maximum(y, 1e-30)), loc)
     left = (bend - loc) / var - y + 0.5 * total > 0
     start = jnp.where(
@@ -196,14 +203,14 @@ def _mode(y: Array, loc: Array, var: Array, shape: Array, log_dispersion: Array)
 _LIMITS = (-20.0, 12.0)
 """The least and the largest log dispersion: beyond, the law is a Poisson, or next to all counts are 0."""
 
-_TAIL, _LEAST = 5.0, 0.05
-"""How much larger than believed, in logs, the dispersion must be at which the variance is the square of an
-error, before the score of the dispersion is bounded; and the least information by which it is.
-
-Of 200 streams of 400 counts whose mean was known (m = 20, a = .25), the error of log a had a root mean square
-of 1.02 to 1.03 standard deviations with bounds from 4, 5 and 6 on, as without one. Where the mean was a
-surprise (300 at first taken for 1), it was 1.4, and 67 without one.
-"""
+# How much larger than believed, in logs, the dispersion must be at which the variance is the square of an
+# error, before the score of the dispersion is bounded; and the least information by which it is.
+#
+# Of 200 streams of 400 counts whose mean was known (m = 20, a = .25), the error of log a had a root mean
+# square of 1.02 to 1.03 standard deviations with bounds from 4, 5 and 6 on, as without one. Where the mean
+# was a surprise (300 at first taken for 1), it was 1.4, and 67 without one.
+_TAIL = 5.0
+_LEAST = 0.05
 
 _NODES = 3
 """The Gauss-Hermite nodes of the log dispersion."""
@@ -294,7 +301,8 @@ class NegativeBinomial(LikelihoodBase):
 
     def _slope(self, eta: Array, count: Array) -> Array:
         """The derivative of log p(y) by log a, a scalar, whose large terms cancel before they are rounded."""
-        shape, product = jnp.exp(-self.log_dispersion(eta)), self._product(eta)
+        shape = jnp.exp(-self.log_dispersion(eta))
+        product = self._product(eta)
         gap = (jnp.exp(eta[0]) - count) / (1.0 + product)
         return -shape * (digamma_gap(shape, count) - jnp.log1p(product)) - gap
 
@@ -349,7 +357,8 @@ class NegativeBinomial(LikelihoodBase):
 
     def cdf(self, eta: Array, y: Array) -> Array:
         """P(Y <= y)."""
-        floor, own = jnp.floor(y), self.log_dispersion(eta)
+        floor = jnp.floor(y)
+        own = self.log_dispersion(eta)
         chance = count_chance(jnp.maximum(floor, 0.0), eta[0], jnp.zeros_like(own), own)
         return jnp.where(floor < 0, 0.0, chance)
 
@@ -358,7 +367,8 @@ class NegativeBinomial(LikelihoodBase):
         sd = safe_sqrt(jnp.maximum(cov[0, 0], 0.0))
         steps, log_weights = integration_nodes(1, eta.dtype)
         if self.dispersion is not None:
-            etas, own = eta[None, :] + sd * steps, self.log_dispersion(eta)
+            etas = eta[None, :] + sd * steps
+            own = self.log_dispersion(eta)
             return DispersedPredictive(
                 self, etas, log_weights, eta, own[None], jnp.zeros_like(eta), cov[0, 0]
             )

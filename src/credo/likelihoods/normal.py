@@ -62,7 +62,9 @@ class Normal(LikelihoodBase):
 
     def _cov(self, eta: Array) -> Array:
         var = self._var(eta)
-        return var if var.ndim == 2 else jnp.diag(jnp.broadcast_to(var, eta.shape))
+        if var.ndim == 2:
+            return var
+        return jnp.diag(jnp.broadcast_to(var, eta.shape))
 
     def check(self, size: int) -> None:
         """Refuse a noise variance whose shape does not fit `size` outputs.
@@ -82,7 +84,8 @@ class Normal(LikelihoodBase):
         var = self._var(eta)
         if var.ndim == 2:
             return NormalPredictive(eta, var).log_prob(y)
-        value, var = vector(y, eta), jnp.broadcast_to(var, eta.shape)
+        value = vector(y, eta)
+        var = jnp.broadcast_to(var, eta.shape)
         missing = jnp.isnan(value)
         seen = ~missing | jnp.all(missing)
         gap = jnp.where(seen, value - eta, 0.0)
@@ -93,16 +96,22 @@ class Normal(LikelihoodBase):
         gap = vector(y, eta) - eta
         var = self._var(eta)
         if eta.shape[0] == 1:
-            return solve(var, gap) if var.ndim == 2 else gap / var
+            if var.ndim == 2:
+                return solve(var, gap)
+            return gap / var
         seen = ~jnp.isnan(gap)
         gap = jnp.where(seen, gap, 0.0)
-        return solve(only_observed(var, seen), gap) if var.ndim == 2 else gap / var
+        if var.ndim == 2:
+            return solve(only_observed(var, seen), gap)
+        return gap / var
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L'); rows of 0 if y is NaN."""
         var = self._var(eta)
         if eta.shape[0] == 1:
-            return inverse(cholesky(var)).T if var.ndim == 2 else jax.lax.rsqrt(var).reshape(1, 1)
+            if var.ndim == 2:
+                return inverse(cholesky(var)).T
+            return jax.lax.rsqrt(var).reshape(1, 1)
         seen = ~jnp.isnan(vector(y, eta))
         if var.ndim < 2:
             return jnp.diag(jnp.where(seen, jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape), 0.0))
@@ -114,7 +123,9 @@ class Normal(LikelihoodBase):
         if len(leaves) != 1 or jnp.size(leaves[0]) == 1:
             return None
         array = jnp.asarray(leaves[0])
-        return ~jnp.isnan(array.reshape(-1)) if jnp.issubdtype(array.dtype, jnp.floating) else None
+        if jnp.issubdtype(array.dtype, jnp.floating):
+            return ~jnp.isnan(array.reshape(-1))
+        return None
 
     def mean(self, eta: Array) -> Array:
         """eta."""
@@ -141,7 +152,9 @@ class Normal(LikelihoodBase):
 
     def given_noise(self, noise: InverseGamma | None) -> Normal:
         """The likelihood with unit noise where the variance is unknown; the belief is in units of it."""
-        return self if noise is None else Normal(1.0)
+        if noise is None:
+            return self
+        return Normal(1.0)
 
     def tiled(self, size: int) -> Normal:
         """The noise of several rows, one after another, with `size` outputs in all."""
@@ -164,7 +177,8 @@ class Normal(LikelihoodBase):
         """
         if noise is None:
             return NormalPredictive(eta, cov + self._cov(eta))
-        shape, scale = jnp.asarray(noise.shape), jnp.asarray(noise.scale)
+        shape = jnp.asarray(noise.shape)
+        scale = jnp.asarray(noise.scale)
         unit = cov + jnp.eye(eta.shape[0], dtype=eta.dtype)
         return StudentTPredictive(2.0 * shape, eta, scale / shape * unit)
 

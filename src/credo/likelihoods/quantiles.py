@@ -33,7 +33,8 @@ def log_gamma_ratio(a: Array, step: Array) -> Array:
 
     series = (big - 0.5) * jnp.log1p(step / big) + step * (jnp.log(end) - 1.0) + (tail(end) - tail(big))
     # Gamma(a + n) = a (a + 1) ... (a + n - 1) Gamma(a) leads from a small a to a large one.
-    small, ratio = jnp.minimum(a, large), jnp.ones_like(end)
+    small = jnp.minimum(a, large)
+    ratio = jnp.ones_like(end)
     for index in range(large):
         ratio = ratio * ((small + index) / (small + index + step))
     return jnp.where(a >= large, series, series + jnp.log(ratio))
@@ -54,7 +55,8 @@ def digamma_gap(a: Array, step: Array) -> Array:
         return inverse * (0.5 + inverse * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0)))
 
     series = jnp.log1p(step / big) + (tail(big) - tail(end))
-    small, gap = jnp.minimum(a, large), jnp.zeros_like(end)
+    small = jnp.minimum(a, large)
+    gap = jnp.zeros_like(end)
     for index in range(large):
         gap = gap + step / ((small + index) * (small + index + step))
     return jnp.where(a >= large, series, series + gap)
@@ -88,7 +90,8 @@ def student_cdf(z: Array, df: Array) -> Array:
     terms = 12 if z.dtype == jnp.float64 else 4
     size = jnp.clip(jnp.abs(z), precision(z.dtype).tiny, 1e15)
     ratio = size * size / df
-    log_secant, cosine = jnp.log1p(ratio), 1.0 / (1.0 + ratio)
+    log_secant = jnp.log1p(ratio)
+    cosine = 1.0 / (1.0 + ratio)
     series = jnp.ones_like(size)
     for term in reversed(range(1, terms)):
         series = 1.0 + cosine * ((df + (2 * term - 1)) / (df + 2 * term)) * series
@@ -96,7 +99,8 @@ def student_cdf(z: Array, df: Array) -> Array:
     height = jnp.exp(log_gamma_ratio(0.5 * df, jnp.full_like(df, 0.5)) - 0.5 * df * log_secant)
     near = height / (df * math.sqrt(math.pi)) * sine * series
     a = df + (2 * terms - 0.5)
-    b, y = 48.0 * a * a, a * log_secant
+    b = 48.0 * a * a
+    y = a * log_secant
     bend = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b) + y + 3.0
     far = 0.5 * jss.erfc(math.sqrt(0.5) * (bend / b + 1.0) * jnp.sqrt(y))
     tail = jnp.where(jnp.isinf(z), 0.0, near + far)

@@ -121,7 +121,9 @@ class RescaledExpectation(Expectation):
     def latent_cdf(self, u: Array) -> Array:
         """P(E[y] <= u)."""
         value = (u - self.location) / self.scale
-        return self.expectation.latent_cdf(value) if self._linear else value_cdf(self.expectation, value)
+        if self._linear:
+            return self.expectation.latent_cdf(value)
+        return value_cdf(self.expectation, value)
 
     def latent_scale(self) -> tuple[Array, Array]:
         """A centre and a spread of E[y]."""

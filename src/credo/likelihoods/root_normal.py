@@ -123,7 +123,9 @@ class RootNormal(LikelihoodBase):
     def seen(self, y: PyTree) -> Array | None:
         """A mask of those of several outputs that are not NaN (C,); None for one output."""
         array = jnp.asarray(y)
-        return None if array.size == 1 else ~jnp.isnan(array.reshape(-1))
+        if array.size == 1:
+            return None
+        return ~jnp.isnan(array.reshape(-1))
 
     def mean(self, eta: Array) -> Array:
         """eta."""

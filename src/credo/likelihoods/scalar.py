@@ -68,7 +68,8 @@ class Bernoulli(_OneOutput):
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log p(y | eta), without overflow at any logit."""
-        label, logit = _number(y, eta), eta[0]
+        label = _number(y, eta)
+        logit = eta[0]
         # log sigmoid(u) = min(u, 0) - log(1 + exp(-|u|)), whose second term both labels share.
         lower = label * jnp.minimum(logit, 0.0) + (1 - label) * jnp.minimum(-logit, 0.0)
         return lower - jnp.log1p(jnp.exp(-jnp.abs(logit)))
@@ -155,7 +156,9 @@ class Poisson(_OneOutput):
 
     def information_root(self, eta: Array, y: PyTree) -> Array | None:
         """sqrt(rate), if the chord bounds the step."""
-        return None if self.curvature == "expected" else jnp.exp(0.5 * eta)[:, None]
+        if self.curvature == "expected":
+            return None
+        return jnp.exp(0.5 * eta)[:, None]
 
     def mean(self, eta: Array) -> Array:
         """The rate."""
@@ -216,7 +219,8 @@ class StudentT(_OneOutput):
 
     def score(self, eta: Array, y: PyTree) -> Array:
         """(df + 1) e / (df scale^2 + e^2) with e = y - eta: bounded, so outliers are forgiven."""
-        gap, df = _number(y, eta) - eta, as_like(self.df, eta)
+        gap = _number(y, eta) - eta
+        df = as_like(self.df, eta)
         return (df + 1.0) * gap / (df * as_like(self.scale, eta) ** 2 + gap**2)
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:

@@ -190,7 +190,8 @@ def _log_integral(mean: Array, var: Array, rest: Array, known: Array) -> Array:
     sd = safe_sqrt(var)
     lows = jnp.where(known, mean - 5.3 * sd - 3.2, -jnp.inf)
     highs = jnp.where(known, mean + 4.8 * sd, -jnp.inf)
-    low, top = jnp.max(lows), jnp.max(highs)
+    low = jnp.max(lows)
+    top = jnp.max(highs)
     high = jnp.maximum(top, jnp.log(jnp.sum(jnp.where(known, jnp.exp(mean), 0.0)))) + 6.0
     # Distances between the values grow from the scale of the classes at the left to that at the right.
     # A compiler may compute `lows` twice and round them differently, so that none would equal its largest.
@@ -201,7 +202,8 @@ def _log_integral(mean: Array, var: Array, rest: Array, known: Array) -> Array:
     count = next((count for most, count in _LEVELS.items() if mean.shape[0] <= most), _MOST_LEVELS)
     grown = jnp.exp(growth * jnp.asarray((np.arange(count) + 0.5) / count, mean.dtype))
     share = (high - low) / jnp.expm1(growth)
-    values, widths = low + share * (grown - 1.0), share * growth / count * grown
+    values = low + share * (grown - 1.0)
+    widths = share * growth / count * grown
     log_cdf, log_density, slope = _log_gumbel_normal(values[None, :] - mean[:, None], var[:, None])
     log_cdf = jnp.where(known[:, None], log_cdf, 0.0)
     others = jnp.sum(log_cdf, axis=0, keepdims=True) - log_cdf
@@ -220,7 +222,8 @@ def _log_gumbel_normal(x: Array, var: Array) -> tuple[Array, Array, Array]:
     stand in one array with the values last: a compiler takes eight of them at once.
     """
     tiny = precision(x.dtype).tiny
-    normals, (centre, spread) = _NORMALS.shape[0], _TAIL
+    normals = _NORMALS.shape[0]
+    (centre, spread) = _TAIL
     # The tail ends in e^(v / 2 - x) N(x | centre + v, spread + v), a multiple of one more normal density.
     parts = np.append(_NORMALS[:, :2], [_STEP, (centre - spread, spread)], axis=0)
     multiple = math.exp(0.5 * spread - centre)
@@ -229,7 +232,8 @@ def _log_gumbel_normal(x: Array, var: Array) -> tuple[Array, Array, Array]:
     root = jax.lax.rsqrt(wide)
     bells = jnp.exp(-0.5 * gap**2 / wide[:, :, None])
     rise = 0.5 * var - x
-    at_step, at_tail = gap[:, -2] * root[:, -2:-1], (x - centre - var) * root[:, -1:]
+    at_step = gap[:, -2] * root[:, -2:-1]
+    at_tail = (x - centre - var) * root[:, -1:]
     step_end = 0.5 * erfcx(jnp.abs(at_step) * math.sqrt(0.5)) * bells[:, -2]
     tail_end = 0.5 * multiple * erfcx(jnp.abs(at_tail) * math.sqrt(0.5)) * bells[:, -1]
     step = jnp.where(at_step > 0, 1.0 - step_end, step_end)
@@ -237,7 +241,8 @@ def _log_gumbel_normal(x: Array, var: Array) -> tuple[Array, Array, Array]:
     shares = jnp.asarray(_NORMALS[:, 2:] / math.sqrt(2 * math.pi), x.dtype)
     in_cdf = (shares[:, 0][None, :] * root[:, :normals])[:, :, None]
     in_density = (shares[:, 1][None, :] * root[:, :normals])[:, :, None]
-    rest, falls = bells[:, :normals], gap[:, :normals] / wide[:, :normals, None]
+    rest = bells[:, :normals]
+    falls = gap[:, :normals] / wide[:, :normals, None]
     cdf = step + jnp.sum(in_cdf * rest, axis=1)
     density = tail + jnp.sum(in_density * rest, axis=1)
     density = jnp.maximum(density, tiny)

@@ -84,7 +84,8 @@ def log_logistic_normal(mean: Array, var: Array) -> tuple[Array, Array]:
     v = jnp.maximum(var, 1e-12 * (1.0 + size**2))
     rest = jnp.maximum(size - v, 0.0)
     peak = jnp.where(size > v, 0.5 * v - size, -0.5 * size**2 / v)
-    share, root = jnp.exp(-0.5 * rest**2 / v), jnp.sqrt(2.0 * v)
+    share = jnp.exp(-0.5 * rest**2 / v)
+    root = jnp.sqrt(2.0 * v)
     order = jnp.asarray(np.arange(1.0, len(_SERIES) + 1), v.dtype)
     near = (order * v - size) / root
     half = 0.5 * share * erfcx(jnp.abs(near))
@@ -223,7 +224,8 @@ class RatePredictive(MixturePredictive):
         mode = _log_rate_mode(count, self.loc, v)
         rate = jnp.exp(mode)
         # The log density falls by (exp(d) - 1 - d) rate + d^2 / (2 v) at the distance d of its mode.
-        flat, steep = jnp.sqrt(2.0 * DROP * v), jnp.sqrt(2.0 * DROP / rate)
+        flat = jnp.sqrt(2.0 * DROP * v)
+        steep = jnp.sqrt(2.0 * DROP / rate)
         low = mode - jnp.minimum(flat, 1.1 * steep + DROP / rate)
         high = mode + jnp.minimum(flat, jnp.where(rate > 0.5 * DROP, steep, jnp.log1p(2.0 * DROP / rate)))
         etas, step = trapezoid(low, high)

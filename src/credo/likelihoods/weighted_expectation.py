@@ -114,7 +114,8 @@ class WeightedPredictive(_Mixture[Predictive], Predictive):
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile, by bisection on the distribution function, for one output."""
-        centre, spread = self.mean, self.sd
+        centre = self.mean
+        spread = self.sd
         return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)
 
 
@@ -142,19 +143,25 @@ class WeightedExpectation(_Mixture[Expectation], Expectation):
     def latent_name(self) -> object:
         """That of the parts where they share one, else "y"."""
         names = [part.latent_name for part in self._kinds]
-        return names[0] if all(name == names[0] for name in names) else "y"
+        if all(name == names[0] for name in names):
+            return names[0]
+        return "y"
 
     @property
     def _kinds(self) -> tuple[Expectation, ...]:
         """The parts, one stack a class."""
-        return self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
+        if isinstance(self.parts, Groups):
+            return self.parts.parts
+        return (self.parts,)
 
     def latent_cdf(self, u: Array) -> Array:
         """The distribution function, averaged."""
         name = self.latent_name
 
         def one(part: Expectation) -> Array:
-            return part.latent_cdf(u) if part.latent_name == name else value_cdf(part, u)
+            if part.latent_name == name:
+                return part.latent_cdf(u)
+            return value_cdf(part, u)
 
         return self._average(self._each(one))
 
@@ -163,7 +170,9 @@ class WeightedExpectation(_Mixture[Expectation], Expectation):
         name = self.latent_name
 
         def one(part: Expectation) -> tuple[Array, Array]:
-            return part.latent_scale() if part.latent_name == name else (part.mean, part.sd)
+            if part.latent_name == name:
+                return part.latent_scale()
+            return (part.mean, part.sd)
 
         scales = each(one, self.parts)
         centres = in_order(each(lambda pair: pair[0], scales))
@@ -174,7 +183,9 @@ class WeightedExpectation(_Mixture[Expectation], Expectation):
     def link(self, u: Array) -> Array:
         """The link of the parts where they share one."""
         first: Expectation = pick(self._kinds[0], 0)
-        return first.link(u) if first.latent_name == self.latent_name else u
+        if first.latent_name == self.latent_name:
+            return first.link(u)
+        return u
 
 
 def value_cdf(part: Expectation, values: Array) -> Array:

@@ -46,9 +46,11 @@ def leading_axes(gram: Array, level: Array) -> Array:
 
 @leading_axes.defjvp
 def _leading_axes_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    (gram, level), (tangent, _) = primals, tangents
+    (gram, level) = primals
+    (tangent, _) = tangents
     axes = leading_axes(gram, level)
-    values, inner = jnp.diagonal(axes @ gram @ axes.T), axes @ symmetric(tangent) @ axes.T
+    values = jnp.diagonal(axes @ gram @ axes.T)
+    inner = axes @ symmetric(tangent) @ axes.T
     return axes, mixing(values, inner).T @ axes
 
 
@@ -66,8 +68,11 @@ def _jacobi(gram: Array) -> Array:
 
     def rotate(step: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         matrix, axes = state
-        p, q = first[step], second[step]
-        here, there, across = matrix[p, p], matrix[q, q], matrix[p, q]
+        p = first[step]
+        q = second[step]
+        here = matrix[p, p]
+        there = matrix[q, q]
+        across = matrix[p, q]
         meet = jnp.abs(across) > eps * jnp.sqrt(here) * jnp.sqrt(there)
         slope = 0.5 * (there - here) / jnp.where(meet, across, 1.0)
         near = jnp.minimum(jnp.abs(slope), 1e8)
@@ -78,7 +83,8 @@ def _jacobi(gram: Array) -> Array:
         sine = cosine * tangent
 
         def turned(rows: Array) -> Array:
-            upper, lower = rows[p], rows[q]
+            upper = rows[p]
+            lower = rows[q]
             return rows.at[p].set(cosine * upper - sine * lower).at[q].set(sine * upper + cosine * lower)
 
         matrix = turned(turned(matrix).T)

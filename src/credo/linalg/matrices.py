@@ -78,12 +78,16 @@ def crossed(left: Array, right: Array) -> Array:
 
     One row is multiplied elementwise, so that the compiler merges the product with what follows it.
     """
-    return left[0][:, None] * right[0][None, :] if left.shape[0] == 1 else left.T @ right
+    if left.shape[0] == 1:
+        return left[0][:, None] * right[0][None, :]
+    return left.T @ right
 
 
 def symmetric(matrix: Array) -> Array:
     """The symmetric part of a square matrix."""
-    return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + matrix.T)
+    if matrix.shape[-1] == 1:
+        return matrix
+    return 0.5 * (matrix + matrix.T)
 
 
 def cholesky(matrix: Array) -> Array:
@@ -157,7 +161,8 @@ def safe_sqrt(value: Array) -> Array:
 
 @safe_sqrt.defjvp
 def _safe_sqrt_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (value,), (tangent,) = primals, tangents
+    (value,) = primals
+    (tangent,) = tangents
     root = safe_sqrt(value)
     positive = root > 0
     return root, jnp.where(positive, 0.5 / jnp.where(positive, root, 1.0), 0.0) * tangent
@@ -180,7 +185,8 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 def _eigh_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    (matrix,), (tangent,) = primals, tangents
+    (matrix,) = primals
+    (tangent,) = tangents
     values, vectors = eigh(matrix)
     inner = vectors.T @ symmetric(tangent) @ vectors
     return (values, vectors), (jnp.diagonal(inner), vectors @ mixing(values, inner))
@@ -267,14 +273,18 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
 
 def attenuate(root: Array, rows: Array) -> Array:
     """The product A' J (m, P) for rows J (k, P), and A (k, m) or the diagonal (k,) of a diagonal A."""
-    return root[:, None] * rows if root.ndim == 1 else root.T @ rows
+    if root.ndim == 1:
+        return root[:, None] * rows
+    return root.T @ rows
 
 
 def bend(root: Array, outputs: Array) -> Array:
     """The product A A' z for z (k,) or (k, n), and A (k, m) or the diagonal (k,) of a diagonal A."""
     if root.ndim == 1:
         square = root**2
-        return square * outputs if outputs.ndim == 1 else square[:, None] * outputs
+        if outputs.ndim == 1:
+            return square * outputs
+        return square[:, None] * outputs
     return root @ (root.T @ outputs)
 
 

@@ -38,7 +38,9 @@ def standard_normals(
         numbers = jax.scipy.special.ndtri(jnp.clip(places, tiny, 1.0 - tiny))
     else:
         numbers = jax.random.normal(key, (half, size), dtype)
-    return jnp.concatenate([numbers, -numbers], axis=0) if antithetic else numbers
+    if antithetic:
+        return jnp.concatenate([numbers, -numbers], axis=0)
+    return numbers
 
 
 def narrow(draws: Array, rows: Array, cross: Array, inner: Array) -> Array:

@@ -50,7 +50,8 @@ def collect(belief: Belief, info: Info) -> Steps:
     """The steps of one row, of the belief after it and the `Info` of its update, which may be traced."""
     zero = jnp.zeros((), jnp.int32)
     if isinstance(belief, Hypotheses):
-        lengths, report = belief.segments.run_length, info.extras
+        lengths = belief.segments.run_length
+        report = info.extras
         assert isinstance(report, Changes)
         back = jnp.where(report.alarm, belief.t - belief.reported, 0)
         # The first row begins the first segment, which is no change.
@@ -77,6 +78,8 @@ def join(chunks: Sequence[Steps | None]) -> Steps | None:
     """The steps of several chunks, one after the other; None if no chunk has any."""
     parts = [steps for steps in chunks if steps is not None]
     if len(parts) < 2:
-        return parts[0] if parts else None
+        if parts:
+            return parts[0]
+        return None
     steps: Steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return steps

@@ -45,4 +45,6 @@ def steps_between(times: np.ndarray, latest: float | None) -> np.ndarray:
 
 def steps_after(times: np.ndarray, latest: float | None) -> np.ndarray:
     """The time since the latest row that was learned, for rows to forecast (n,); 0 if there is none."""
-    return np.zeros(len(times)) if latest is None else times - latest
+    if latest is None:
+        return np.zeros(len(times))
+    return times - latest

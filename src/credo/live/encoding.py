@@ -183,7 +183,8 @@ class TableEncoding(GrowingEncoder):
         super().__init__(schema, clip or defaults.CLIP, state)
         self.clip = clip
         self.task: TaskName = schema.target.task
-        self.target, self.first = schema.target.name, schema.target.first
+        self.first = schema.target.first
+        self.target = schema.target.name
         self.admit: Callable[[int], bool] = lambda classes: classes <= MOST_CLASSES
 
     @property
@@ -247,7 +248,8 @@ class TableEncoding(GrowingEncoder):
     def limit(self, clip: float) -> None:
         """Clip standardised numbers so, unless it was said before."""
         if self.clip is None:
-            self.clip, self.encoder = clip, Encoder(self.schema, clip=clip)
+            self.clip = clip
+            self.encoder = Encoder(self.schema, clip=clip)
 
     def observed(self, rows: Chunk | Images) -> np.ndarray:
         """Which rows have a target that can be learned from, of the classes so far (n,)."""
@@ -291,7 +293,9 @@ class ImageEncoding:
     ) -> None:
         self.target = "label"
         self.task: TaskName = task
-        self.shape, self.classes, self.first = tuple(shape), tuple(classes), 0
+        self.shape = tuple(shape)
+        self.classes = tuple(classes)
+        self.first = 0
         self.features: tuple[str, ...] = ()
         self.origin: Origin | None = None
         size = " x ".join(map(str, shape))

@@ -52,7 +52,9 @@ class Slot(NamedTuple):
     def __str__(self) -> str:
         if self.kind == "text":
             return f"{self.name}={'(other)' if self.value is None else self.value}"
-        return str(self.name) if self.value is None else f"{self.name}: {self.value}"
+        if self.value is None:
+            return str(self.name)
+        return f"{self.name}: {self.value}"
 
 
 GAP = Slot(SHARED, "gap")
@@ -69,7 +71,8 @@ class Arrival(NamedTuple):
 
     def order(self) -> tuple[int, str, int | float | str, str]:
         """The order in which arrivals take slots: by row, then by name, then by text."""
-        name, text = self.name, self.value if isinstance(self.value, str) else ""
+        name = self.name
+        text = self.value if isinstance(self.value, str) else ""
         plain = name if isinstance(name, str | int | float) else repr(name)
         return self.row, "text" if isinstance(plain, str) else "", plain, text
 
@@ -83,8 +86,10 @@ class FeatureSlots:
     def __init__(
         self, slots: Iterable[Slot] = (), origins: Iterable[float] = (), centred: bool = True, first: int = 0
     ) -> None:
-        self.slots, self.origins = tuple(slots), tuple(origins)
-        self.centred, self.first = centred, first
+        self.slots = tuple(slots)
+        self.origins = tuple(origins)
+        self.centred = centred
+        self.first = first
         self._lead = (0.0,) if first else ()
         own = self.slots[len(self._lead) :]
         self.kinds: dict[FeatureName, FeatureKind] = {
@@ -150,13 +155,16 @@ class FeatureSlots:
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
         """The slots with those of arrivals, in any order and more than once; `self` if none is new."""
-        slots, origins, first = list(self.slots), list(self.origins), self.first
+        slots = list(self.slots)
+        origins = list(self.origins)
+        first = self.first
         met = set(self.slots)
         counts = {name: len(values) for name, values in self._texts.items()}
         ordered = sorted(arrivals, key=Arrival.order)
         beginning = ordered[0].row if ordered and not slots else None
         if beginning is not None:
-            slots, origins = [GAP], [0.0]
+            slots = [GAP]
+            origins = [0.0]
         for arrival in ordered:
             new = [slot for slot in _slots_of(arrival, counts, met) if slot not in met]
             if new:
@@ -168,7 +176,9 @@ class FeatureSlots:
                 origins += [origin, *[0.0] * (len(new) - 1)]
             if arrival.row == beginning:
                 first = len(slots)
-        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred, first)
+        if len(slots) == len(self.slots):
+            return self
+        return FeatureSlots(slots, origins, self.centred, first)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureSlots, (self.slots, self.origins, self.centred, self.first)
@@ -257,7 +267,8 @@ class FeatureSlots:
 
 def _slots_of(arrival: Arrival, counts: dict[FeatureName, int], met: Collection[Slot]) -> list[Slot]:
     """The slots of a feature or of a value of a text; `counts` says how many values texts have."""
-    name, kind = arrival.name, arrival.kind
+    name = arrival.name
+    kind = arrival.kind
     if HOLDINGS[kind].parts:
         return [Slot(name, kind, part) for part in HOLDINGS[kind].parts]
     slot = Slot(name, kind, str(arrival.value))

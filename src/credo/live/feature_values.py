@@ -67,7 +67,9 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
         if _is_time(value):
             return "time"
         if isinstance(value, str):
-            return "words" if is_text([value]) else "text"
+            if is_text([value]):
+                return "words"
+            return "text"
     raise CredoError(
         f"feature {name!r} must hold numbers, truth values, times or texts; got {type(value).__name__}.",
         field="x",
@@ -121,13 +123,17 @@ def number_of(name: FeatureName, value: object) -> float:
 
 def origin_of(first: float) -> float:
     """From where the numbers of a column are counted: the first of them, or 0 if it counts as missing."""
-    return first if abs(first) <= OUTLYING else 0.0
+    if abs(first) <= OUTLYING:
+        return first
+    return 0.0
 
 
 def sign_of(name: FeatureName, value: object) -> float:
     """1 for true and 1, -1 for false and 0; a CredoError refuses anything else."""
     if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
-        return 1.0 if value else -1.0
+        if value:
+            return 1.0
+        return -1.0
     raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")
 
 
@@ -155,7 +161,9 @@ HOLDINGS: Mapping[FeatureKind, Holding] = {
 
 def text_of(value: object) -> str:
     """A value of a text feature: a text, or a number or truth value as it is written."""
-    return value if type(value) is str else str(value)
+    if type(value) is str:
+        return value
+    return str(value)
 
 
 def _shown(value: object) -> str:

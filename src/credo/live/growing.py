@@ -35,7 +35,8 @@ class GrowingEncoder:
         self.notify: Callable[[str], None] = _quiet
 
     def _take(self, schema: Schema, clip: float) -> None:
-        self.schema, self.encoder = schema, Encoder(schema, clip=clip)
+        self.schema = schema
+        self.encoder = Encoder(schema, clip=clip)
         self._only = {column.name: column.only for column in schema.dropped}
         self._known = {column.name for column in (*schema.columns, *schema.late)} | {schema.target.name}
 

@@ -84,7 +84,8 @@ def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) 
     if weights is None and times is None:
         yield from chunks_of(rows)
         return
-    every, start = None if weights is None else np.asarray(weights, float), 0
+    every = None if weights is None else np.asarray(weights, float)
+    start = 0
     if every is not None and (every.ndim != 1 or not (np.isfinite(every) & (every > 0)).all()):
         raise DataError("weights must be finite numbers above 0, one a row.", field="weights")
     chunks = list(chunks_of(rows))
@@ -96,7 +97,8 @@ def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) 
         if isinstance(chunk, Images):
             name = "times" if weights is None else "weights"
             raise DataError(f"{name} are for rows of a table; got images.", field=name)
-        part, start = slice(start, start + len(chunk)), start + len(chunk)
+        part = slice(start, start + len(chunk))
+        start = start + len(chunk)
         own, clock = (None if one is None else one[part] for one in (every, times))
         own = None if own is None or (own == 1.0).all() else own
         yield dataclasses.replace(chunk, weights=own, times=clock)
@@ -148,7 +150,9 @@ def _lone(chunk: Chunk, encoding: Encoding) -> Iterator[Block]:
 def _without(block: Block, lines: np.ndarray) -> Block:
     """The rows of a block to forecast, less those that were learned from since they had a new class."""
     rest = ~np.isin(block.lines, lines)
-    x, y, times = block.x[rest], block.y[rest], None if block.times is None else block.times[rest]
+    x = block.x[rest]
+    y = block.y[rest]
+    times = None if block.times is None else block.times[rest]
     return dataclasses.replace(block, x=x, y=y, lines=block.lines[rest], labelled=False, times=times)
 
 

@@ -36,9 +36,12 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
-        self.path, self.what = Path(path), what
-        self._writing, self._flushing = threading.Lock(), threading.Lock()
-        self._waits, self._failure = False, ""
+        self.path = Path(path)
+        self.what = what
+        self._writing = threading.Lock()
+        self._flushing = threading.Lock()
+        self._waits = False
+        self._failure = ""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # open until `close`
@@ -75,7 +78,9 @@ class Journal:
     def _read(self, start: int, stop: int | None = None) -> bytes:
         with open(self.path, "rb") as file:
             file.seek(start)
-            return file.read() if stop is None else file.read(stop - start)
+            if stop is None:
+                return file.read()
+            return file.read(stop - start)
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Write lines, all of them or none, by one call of the system."""

@@ -96,8 +96,12 @@ class LiveLearner:
 
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
         require_room_for(extent, inputs, classes)
-        self.extent, self.inputs, self.classes = extent, inputs, classes
-        self.rows, self.refused, self.alarms = 0, 0, 0
+        self.extent = extent
+        self.inputs = inputs
+        self.classes = classes
+        self.rows = 0
+        self.refused = 0
+        self.alarms = 0
         self.recovery = Recovery()
         self.latest: deque[int] = deque(maxlen=REMEMBERED)
         self.change: float | None = None
@@ -135,7 +139,9 @@ class LiveLearner:
     def _key(self) -> Array | None:
         """The key of what is drawn, None if nothing is."""
         settings = self.extent.settings
-        return jax.random.key(settings.seed) if settings.draws else None
+        if settings.draws:
+            return jax.random.key(settings.seed)
+        return None
 
     @property
     def _packed(self) -> PackedBelief:
@@ -159,7 +165,9 @@ class LiveLearner:
             belief = embed(belief, _first_belief(self.extent, inputs, classes, wanted))
         if belief.inputs is not None:
             belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
-        self.inputs, self.classes, self._scaled = inputs, classes, wanted
+        self.inputs = inputs
+        self.classes = classes
+        self._scaled = wanted
         self.hold(belief)
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
@@ -173,7 +181,8 @@ class LiveLearner:
         else:
             live = self._live
             info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
-            ok, self._silent = bool(info.ok), info.extras is None
+            ok = bool(info.ok)
+            self._silent = info.extras is None
             self._port = live.port(x, y) if port is None else port
             self.rows += 1
             self._watch(info)
@@ -206,7 +215,8 @@ class LiveLearner:
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows (n, inputs) and (n,) in order, as `step` does one by one."""
         for start in range(0, len(xs), CHUNK):
-            x, y = xs[start : start + CHUNK], ys[start : start + CHUNK]
+            x = xs[start : start + CHUNK]
+            y = ys[start : start + CHUNK]
             if not self._learned_all(x, y):
                 # one may be the last of many refusals, after which all is different
                 for row in range(len(x)):

@@ -141,7 +141,9 @@ def arrivals(y: np.ndarray, known: int) -> list[int]:
 def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
     """Where to cut rows into chunks, which begin again at some of them; `starts` are in order."""
     if rows <= chunk and not starts:
-        return [(0, rows)] if rows else []
+        if rows:
+            return [(0, rows)]
+        return []
     ends = [0, *(row for row in starts if 0 < row < rows), rows]
     return [
         (start, min(start + chunk, stop))
@@ -171,7 +173,9 @@ class _Forecast:
         if self.classes:
             return (predictive.probs,)
         moments = (predictive.mean, predictive.sd)
-        return moments if levels is None else (*moments, predictive.quantile(levels))
+        if levels is None:
+            return moments
+        return (*moments, predictive.quantile(levels))
 
 
 def forecast_rows(

@@ -39,7 +39,9 @@ class Recovery:
     """
 
     def __init__(self, rows: list[int] | None = None, streak: int = 0, seen: int = 0) -> None:
-        self.rows, self.streak, self.seen = list(rows or []), streak, seen
+        self.rows = list(rows or [])
+        self.streak = streak
+        self.seen = seen
         self.notify: Callable[[str], None] = _warn
 
     def broken(self, ok: np.ndarray) -> int | None:
@@ -75,7 +77,9 @@ class Recovery:
         """Learn `size` rows, with fresh starts if they are due: the belief, and outcomes and infos of the
         rows. `learn` takes a belief and the row to begin with. Results do not depend on the chunks.
         """
-        start, parts, before = 0, [], self.seen
+        start = 0
+        parts = []
+        before = self.seen
         self.seen += size
         while True:
             later, outcome, info = learn(belief, start)
@@ -84,7 +88,9 @@ class Recovery:
                 parts.append((outcome, info))
                 break
             parts.append(jax.tree.map(lambda leaf, stop=end + 1: leaf[:stop], (outcome, info)))
-            start, later, self.streak = start + end + 1, fresh(), 0
+            start = start + end + 1
+            later = fresh()
+            self.streak = 0
             self.rows.append(before + start)
             self.notify(self.sentence)
             belief = later

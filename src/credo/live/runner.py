@@ -51,7 +51,9 @@ class Early:
     """
 
     def __init__(self) -> None:
-        self.x, self.y, self.weights = np.zeros((0,), np.float32), np.zeros(0), np.zeros(0)
+        self.x = np.zeros((0,), np.float32)
+        self.y = np.zeros(0)
+        self.weights = np.zeros(0)
         self.dts: np.ndarray | None = None
 
     def keep(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray, dts: np.ndarray | None) -> None:
@@ -71,7 +73,10 @@ class Early:
     def copy(self) -> Early:
         """The same rows, of which this one sees nothing more."""
         other = Early()
-        other.x, other.y, other.weights, other.dts = self.x, self.y, self.weights, self.dts
+        other.x = self.x
+        other.y = self.y
+        other.weights = self.weights
+        other.dts = self.dts
         return other
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -79,7 +84,9 @@ class Early:
         if not len(self.y):
             return {}
         rows: dict[str, np.ndarray] = {"x": self.x, "y": self.y, "w": self.weights}
-        return rows if self.dts is None else {**rows, "dts": self.dts}
+        if self.dts is None:
+            return rows
+        return {**rows, "dts": self.dts}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
@@ -122,9 +129,14 @@ class Runner:
         learner: Learner[Any] | None = None,
         prior: Any = None,
     ) -> None:
-        self.settings, self.chunk = settings, chunk
-        self.shape, self.classes, self.first, self._own_prior = shape, classes, first, prior
-        self.origin, self._late = origin, 0
+        self.settings = settings
+        self.chunk = chunk
+        self.shape = shape
+        self.classes = classes
+        self.first = first
+        self._own_prior = prior
+        self.origin = origin
+        self._late = 0
         if learner is None:
             learner, prior = self._build()
         self.learner: Learner[Any] = learner
@@ -205,11 +217,14 @@ class Runner:
         """Make room for the columns that have come, whose parameters begin at the prior."""
         if len(schema.late) == self._late:
             return
-        gaps, self._late = schema.late_gaps(self._late), len(schema.late)
-        more, self.shape = schema.width - self.shape[0], (schema.width,)
+        gaps = schema.late_gaps(self._late)
+        self._late = len(schema.late)
+        more = schema.width - self.shape[0]
+        self.shape = (schema.width,)
         if more:
             learner, fresh = self._build()
-            self.learner, self.belief = with_waves(learner, self.learner), embed(self.belief, fresh)
+            self.learner = with_waves(learner, self.learner)
+            self.belief = embed(self.belief, fresh)
         if len(self.early.y):
             self.early.x = np.pad(self.early.x, ((0, 0), (0, more)))
             self.early.x[:, gaps] = 1.0
@@ -239,14 +254,17 @@ class Runner:
 
     def _number_parts(self, start: int, rows: EncodedRows, online: bool) -> Iterator[Part]:
         self._learn_early(self.scaler)  # what was loaded knows its units by its moments
-        before, size = self.scaler, len(rows.y)
+        before = self.scaler
+        size = len(rows.y)
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
         if np.count_nonzero(self.scaler.begun_again(before)):
             self._other_units()
         # all rows count, also those too far off for the moments, which may come in one call or in several
-        first, count = 0 if self.units else _first_known(scaling), int(before.rows)
+        first = 0 if self.units else _first_known(scaling)
+        count = int(before.rows)
         if first:
-            early, part = rows.part(slice(0, first)), scaling.part(slice(0, first))
+            early = rows.part(slice(0, first))
+            part = scaling.part(slice(0, first))
             own = np.ones(first) if early.weights is None else early.weights
             waiting = max(0, WARMUP - len(self.early.y))
             steps = early.dts
@@ -289,7 +307,8 @@ class Runner:
         """Learn targets in their own units, once the first ones have said where their mean begins."""
         size = len(rows.y)
         for begin, stop in cuts(size, size, [WARMUP - int(self.scaler.count[0])]):
-            part, before = rows.part(slice(begin, stop)), int(self.scaler.count[0])
+            part = rows.part(slice(begin, stop))
+            before = int(self.scaler.count[0])
             self.scaler, scaling = SCALER.encode(self.scaler, part.y, weights=part.weights)
             if before == WARMUP:
                 learner, self.belief = self._build(scaling)
@@ -330,7 +349,9 @@ def _units_known(moments: Moments) -> bool:
 
 def _first_known(scaling: ScaledTarget) -> int:
     """How many rows there are up to the one that makes the units known; all of them where none does."""
-    return int(np.argmax(scaling.known)) if scaling.known.any() else len(scaling.known)
+    if scaling.known.any():
+        return int(np.argmax(scaling.known))
+    return len(scaling.known)
 
 
 def _with_priors(belief: Any, fresh: Any) -> Any:

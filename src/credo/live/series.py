@@ -21,9 +21,11 @@ from credo.tables.tasks import TARGET_KINDS
 __all__ = ["SeriesEncoding", "SeriesOptions", "Widths", "infer_series"]
 
 
-PRIOR, FARTHEST, NEAR = 5.0, 5.0, 2
-"""How many forecasts the width 1 counts for, the largest error in standard deviations that counts, and how
-many steps to either side share their errors with a step."""
+# How many forecasts the width 1 counts for, the largest error in standard deviations that counts, and how
+# many steps to either side share their errors with a step.
+PRIOR = 5.0
+FARTHEST = 5.0
+NEAR = 2
 
 
 @dataclass(frozen=True)
@@ -177,13 +179,16 @@ class SeriesEncoding(TableEncoding):
         widths: Widths | None = None,
     ) -> None:
         super().__init__(schema, state, clip)
-        self.columns, self.horizon, self.used = columns, horizon, used
+        self.columns = columns
+        self.horizon = horizon
+        self.used = used
         self.history = History.empty() if history is None else history
         self.widths = Widths.empty(horizon) if widths is None else widths
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        columns, made = self.columns, [f"the targets {_listed(self.columns.lags)} steps before"]
+        columns = self.columns
+        made = [f"the targets {_listed(self.columns.lags)} steps before"]
         made += [f"waves of {_listed(columns.seasons)} steps"] if columns.seasons else []
         made += [f"the {part}" for part in columns.calendar]
         said = f"series {columns.clock.words} by {columns.clock.name!r}; each row gets {_listed(made)}"
@@ -231,7 +236,8 @@ class SeriesEncoding(TableEncoding):
         made = saved.get("series")
         if made is None:
             raise FormatError("encoding.series is missing.", field="encoding.series")
-        columns, horizon = LagColumns.from_dict(made["columns"]), made["horizon"]
+        columns = LagColumns.from_dict(made["columns"])
+        horizon = made["horizon"]
         if not isinstance(horizon, int) or horizon < 1:
             raise FormatError(f"horizon must be a whole number at least 1; got {horizon!r}.", field="horizon")
         return SeriesEncoding(
@@ -248,7 +254,9 @@ class SeriesEncoding(TableEncoding):
 
 def _listed(things: Sequence[object]) -> str:
     texts = list(map(str, things))
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    if len(texts) == 1:
+        return texts[0]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def infer_series(
@@ -292,7 +300,8 @@ def infer_series(
     if options.time == options.target:
         raise DataError(f"time {options.time!r} must be another column than the target.", field="time")
     cells = _cells(chunks, options.time)
-    clock, count = Clock.infer(options.time, cells), len(cells)
+    clock = Clock.infer(options.time, cells)
+    count = len(cells)
     seasons = options.seasons
     if seasons is None:
         seasons = tuple(one for one in clock.seasons if ENOUGH * one <= count)

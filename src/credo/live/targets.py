@@ -77,7 +77,9 @@ def _number_baseline(
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 
 
-_OTHER, _OWN, _WIDE = np.log(OUTLIERS), np.log1p(-OUTLIERS), np.log(np.pi * WIDTH)
+_OTHER = np.log(OUTLIERS)
+_OWN = np.log1p(-OUTLIERS)
+_WIDE = np.log(np.pi * WIDTH)
 
 
 def _mixed(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -109,7 +111,9 @@ def beside_baseline(
     """Scores in own units, and the baseline's log probability and squared error (n,) after `count` rows; with
     the `own_log_prob` of targets that are standardised, if it is not that of the scores.
     """
-    y, location, scale = scores.y, scaling.location, scaling.scale
+    y = scores.y
+    location = scaling.location
+    scale = scaling.scale
     if kind.standardised:
         logs = own_log_prob(scores.log_prob, scaling) if log_prob is None else log_prob
         scores = _own_units(scores, location, scale, logs)

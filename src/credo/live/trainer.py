@@ -79,7 +79,9 @@ class Trainer(Runner):
         prior: Any = None,
         seed: int | None = None,
     ) -> None:
-        self.table, self.seed, self._built = GrowingEncoder(schema, clip), seed, settings is not None
+        self.table = GrowingEncoder(schema, clip)
+        self.seed = seed
+        self._built = settings is not None
         origin = Origin(schema.first_width, schema.first_width) if self._built else None
         shape = (len(self.features),)
         super().__init__(settings, shape, classes, 0, origin, chunk=CHUNK, learner=learner, prior=prior)
@@ -88,7 +90,8 @@ class Trainer(Runner):
         self.key = None if seed is None else jax.random.key(seed)
         if settings is None:
             self._require_fit()
-        self.seen, self.log_evidence = 0, 0.0
+        self.seen = 0
+        self.log_evidence = 0.0
         self.changes: tuple[int, ...] = ()
 
     @property
@@ -119,7 +122,9 @@ class Trainer(Runner):
         """A trainer that goes on from here, of which this one sees nothing."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        recovery, other.early, other.table = self.recovery, self.early.copy(), self.table.copy()
+        recovery = self.recovery
+        other.early = self.early.copy()
+        other.table = self.table.copy()
         other.table.admit_width = other._admits
         other.recovery = Recovery(recovery.rows, recovery.streak, recovery.seen)
         return other
@@ -135,7 +140,8 @@ class Trainer(Runner):
         numbers = [self.encoder.complete(chunk).numbers for chunk in rows]
         self.table.state = EncoderState(Moments.of(np.concatenate(numbers), weights))
         if not self.classes:
-            self.scaler, self.units = Moments.of(np.asarray(y, float)[:, None], weights), True
+            self.scaler = Moments.of(np.asarray(y, float)[:, None], weights)
+            self.units = True
 
     def learn(
         self,
@@ -222,7 +228,8 @@ class Trainer(Runner):
     @property
     def location_scale(self) -> tuple[float, float]:
         """The mean and the spread of the targets so far, which are 0 and 1 of the standardised target."""
-        location, spread = self.scaler.mean()[0], self.scaler.sd()[0]
+        location = self.scaler.mean()[0]
+        spread = self.scaler.sd()[0]
         return float(location), float(spread) if known_spread(location, spread) else 1.0
 
     def _chunks(self, rows: Iterable[Chunk], *, grow: bool) -> Iterator[tuple[Chunk, slice]]:

@@ -84,7 +84,10 @@ def restore(
     trainer.table.state = EncoderState.from_arrays(parts["inputs"])
     trainer.scaler = Moments.from_arrays(parts["scaler"], "scaler")
     trainer.early = Early.from_arrays(parts["waiting"])
-    trainer.units, trainer.seen, trainer.rows_refused = saved["units"], saved["seen"], saved["refused"]
-    trainer.log_evidence, trainer.changes = saved["log_evidence"], tuple(saved["changes"])
+    trainer.units = saved["units"]
+    trainer.seen = saved["seen"]
+    trainer.rows_refused = saved["refused"]
+    trainer.log_evidence = saved["log_evidence"]
+    trainer.changes = tuple(saved["changes"])
     trainer.recovery = Recovery.from_dict(saved["recovery"])
     return trainer

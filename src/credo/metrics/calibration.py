@@ -52,7 +52,9 @@ def ece_of(table: np.ndarray) -> float:
         0.25
     """
     rows = table[:, 0].sum()
-    return float(np.abs(table[:, 2] - table[:, 1]).sum() / rows) if rows else float("nan")
+    if rows:
+        return float(np.abs(table[:, 2] - table[:, 1]).sum() / rows)
+    return float("nan")
 
 
 def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
@@ -95,7 +97,9 @@ def coverage_of(table: np.ndarray, level: float = 0.9) -> float:
         '0x1.55'
     """
     rows = table[:, 0].sum()
-    return float(table[: round(level * len(table)), 0].sum() / rows) if rows else float("nan")
+    if rows:
+        return float(table[: round(level * len(table)), 0].sum() / rows)
+    return float("nan")
 
 
 def coverage(pit: np.ndarray, level: float = 0.9) -> float:

@@ -59,19 +59,24 @@ class ClassScores(NamedTuple):
         """The mean of a metric over the classes for which it exists; NaN if there are none."""
         values = getattr(self, name)
         there = values[~np.isnan(values)]
-        return float(there.mean()) if there.size else float("nan")
+        if there.size:
+            return float(there.mean())
+        return float("nan")
 
 
 def _auc(positives: np.ndarray, negatives: np.ndarray) -> float:
     """The area under the curve, from the counts at each score in ascending order."""
     pairs = positives.sum() * negatives.sum()
     below = np.cumsum(negatives) - negatives
-    return float((positives * (below + 0.5 * negatives)).sum() / pairs) if pairs else float("nan")
+    if pairs:
+        return float((positives * (below + 0.5 * negatives)).sum() / pairs)
+    return float("nan")
 
 
 def _average_precision(positives: np.ndarray, negatives: np.ndarray) -> float:
     """sum_k (R_k - R_k-1) P_k over the scores k in descending order, with recall R and precision P."""
-    hits, total = np.cumsum(positives[::-1]), np.cumsum((positives + negatives)[::-1])
+    hits = np.cumsum(positives[::-1])
+    total = np.cumsum((positives + negatives)[::-1])
     if not len(hits) or not hits[-1]:
         return float("nan")
     return float((positives[::-1] * hits / np.maximum(total, 1)).sum() / hits[-1])
@@ -160,8 +165,10 @@ class ClassTable:
 
     def scores(self) -> ClassScores:
         """The metrics of each class."""
-        negatives, positives = self.ranks[..., 0], self.ranks[..., 1]
-        rows, others = positives.sum(axis=1), negatives.sum(axis=1)
+        negatives = self.ranks[..., 0]
+        positives = self.ranks[..., 1]
+        rows = positives.sum(axis=1)
+        others = negatives.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             ties = 0.5 * (positives * negatives).sum(axis=1) / (rows * others)
             log_loss = self.losses / np.where(rows > 0, rows, np.nan)

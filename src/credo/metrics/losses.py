@@ -72,7 +72,9 @@ def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -
 def _rows(scores: Scores, name: LossName) -> np.ndarray:
     """The loss of each row (N,), in double precision; the mean over those observed of several outputs."""
     losses = row_losses(scores, name, float)
-    return losses if losses.ndim == 1 else np.asarray(np.nanmean(losses, axis=1))
+    if losses.ndim == 1:
+        return losses
+    return np.asarray(np.nanmean(losses, axis=1))
 
 
 def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
@@ -111,7 +113,9 @@ def running(scores: Scores, name: LossName) -> np.ndarray:
         [0.0, 1.0]
     """
     mean = np.cumsum(_rows(scores, name)) / np.arange(1, len(scores) + 1)
-    return np.sqrt(mean) if name == "rmse" else mean
+    if name == "rmse":
+        return np.sqrt(mean)
+    return mean
 
 
 def windowed(scores: Scores, name: LossName, window: int) -> np.ndarray:

@@ -103,7 +103,9 @@ class Scores:
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Scores:
         def optional(column: np.ndarray | None) -> np.ndarray | None:
-            return None if column is None else function(column)
+            if column is None:
+                return None
+            return function(column)
 
         return Scores(
             function(self.y),
@@ -123,4 +125,6 @@ class Scores:
 
 def _joined(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
     present = [column for column in columns if column is not None]
-    return np.concatenate(present) if present else None
+    if present:
+        return np.concatenate(present)
+    return None

@@ -30,7 +30,9 @@ class Metric(NamedTuple):
     needs: str = "log_prob"
 
 
-_BOTH, _CLASS, _NUMBER = ("classification", "regression"), ("classification",), ("regression",)
+_BOTH = ("classification", "regression")
+_CLASS = ("classification",)
+_NUMBER = ("regression",)
 
 
 def _mean(name: LossName) -> Callable[[Scores], float]:

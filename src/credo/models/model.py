@@ -95,7 +95,9 @@ def _step(equation: JaxprEqn, operands: list[bool]) -> list[bool] | None:
         or (name in _IN_FIRST and not any(operands[1:]))
         or (name == "select_n" and not operands[0])
     )
-    return [True] * len(equation.outvars) if fine else None
+    if fine:
+        return [True] * len(equation.outvars)
+    return None
 
 
 Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
@@ -105,8 +107,9 @@ Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 LAYERED = (MLP, Linear)
 """Networks that give their Jacobian as outer products."""
 
-LARGE, MANY = 8192, 32
-"""The numbers of parameters and of outputs from which outer products are faster than an array of rows."""
+# The numbers of parameters and of outputs from which outer products are faster than an array of rows.
+LARGE = 8192
+MANY = 32
 
 
 @record
@@ -121,13 +124,17 @@ class Function:
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", None)
-        return name if isinstance(name, str) else repr(self.function)
+        if isinstance(name, str):
+            return name
+        return repr(self.function)
 
 
 def as_apply(function: Apply) -> Apply:
     """A function as a record, so that it is part of a tree; a record, and what is no function, as it is."""
     known = REGISTRY.get(record_name(type(function))) is type(function)
-    return function if known or not callable(function) else Function(function)
+    if known or not callable(function):
+        return function
+    return Function(function)
 
 
 @runtime_checkable
@@ -218,7 +225,9 @@ class Model:
     @property
     def each(self) -> Model:
         """The model of one row, which is the model itself unless it is joint."""
-        return Model(self.apply, self.likelihood.each) if isinstance(self.likelihood, JointRows) else self
+        if isinstance(self.likelihood, JointRows):
+            return Model(self.apply, self.likelihood.each)
+        return self
 
     def rows_of(self, eta: Array, x: PyTree) -> tuple[LikelihoodBase, Array]:
         """The likelihood of one row, and the outputs of each row (K, E).
@@ -276,7 +285,8 @@ class Model:
         if network is None:
             eta, jacobian = self.jacobian(vector, unravel, x)
             return eta, DenseRows(jacobian)
-        params, apply = unravel(vector), self.apply
+        params = unravel(vector)
+        apply = self.apply
 
         def outer(row: PyTree) -> tuple[Array, OuterRows]:
             if not isinstance(apply, Picked):
@@ -298,7 +308,9 @@ class Model:
         if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
             return None
         large = vector.shape[0] >= LARGE or network.outputs >= MANY
-        return network if large or small else None
+        if large or small:
+            return network
+        return None
 
     def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
         """The outputs eta (C,) and d eta / d theta (C, P), with one reverse pass an output."""

@@ -60,7 +60,9 @@ def _dense(key: Array, fan_in: int, fan_out: int, gain: float) -> dict[str, Arra
 
 
 def _gain(activation: str) -> float:
-    return math.sqrt(2.0) if activation in ("relu", "gelu", "silu", "elu") else 1.0
+    if activation in ("relu", "gelu", "silu", "elu"):
+        return math.sqrt(2.0)
+    return 1.0
 
 
 @record
@@ -125,7 +127,8 @@ class MLP(_Network):
         _fit(first.shape[0], params[0]["w"].shape[0])
 
         def outputs(nudges: list[Array]) -> tuple[Array, list[Array]]:
-            h, inputs = first, list[Array]()
+            h = first
+            inputs = list[Array]()
             for layer, nudge in zip(params, nudges, strict=True):
                 h = h if not inputs else act(h)
                 inputs.append(h)
@@ -137,7 +140,8 @@ class MLP(_Network):
         (deltas,) = jax.vmap(pullback)(identity(eta.shape[0], eta.dtype))
         ones = jnp.ones(1, eta.dtype)
         augmented = [jnp.concatenate([ones, h.astype(eta.dtype)])[None, :] for h in inputs]
-        hidden, last = tuple(d[None] for d in deltas[:-1]), jnp.ones((1, eta.shape[0]), eta.dtype)
+        hidden = tuple(d[None] for d in deltas[:-1])
+        last = jnp.ones((1, eta.shape[0]), eta.dtype)
         return eta, OuterRows(tuple(augmented), (*hidden, last))
 
 

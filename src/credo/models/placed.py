@@ -35,7 +35,9 @@ class Cut:
 
     def deep(self, parts: int) -> int:
         """How many entries of the axis a device has."""
-        return -(-self.shape[self.axis] // parts) if self.shape else 1
+        if self.shape:
+            return -(-self.shape[self.axis] // parts)
+        return 1
 
     def width(self, parts: int) -> int:
         """How many numbers a device has."""
@@ -73,7 +75,8 @@ class Layout:
 
     def tree(self, matrix: Array, together: NamedSharding | None = None) -> PyTree:
         """The parameters of a matrix (n, P'/n), of which small leaves are gathered."""
-        leaves, start = [], 0
+        leaves = []
+        start = 0
         for cut, dtype in zip(self.cuts, self.unravel.dtypes, strict=True):
             width = cut.width(self.parts)
             part = matrix[:, start : start + width]
@@ -90,7 +93,8 @@ class Layout:
 
     def places(self) -> np.ndarray:
         """Which number (P'/n of n, in one row) of the vector of one device lies where; -1 is padding."""
-        found, start = list[np.ndarray](), 0
+        found = list[np.ndarray]()
+        start = 0
         for cut in self.cuts:
             size = math.prod(cut.shape)
             own = np.arange(start, start + size).reshape(cut.shape or (1,))

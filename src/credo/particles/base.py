@@ -228,7 +228,8 @@ class ParticleLearner(OutputLearner[Particles]):
 
     def _log_prob(self, value: Array, unravel: Unravel, x: PyTree, y: PyTree, weight: ArrayLike) -> Array:
         eta = self.model.outputs(value, unravel, x)
-        likelihood, height = self.model.likelihood, jnp.asarray(weight, value.dtype)
+        likelihood = self.model.likelihood
+        height = jnp.asarray(weight, value.dtype)
         if not isinstance(likelihood, Rows):
             return height * likelihood.log_prob(eta, y)
         each = likelihood.each

@@ -52,7 +52,8 @@ class Evidence:
     def local_at(self, eta: Array, rows: Array) -> Local:
         """The log-likelihood near the outputs eta (C,), which move by rows (C, k)."""
         likelihood = self.model.likelihood
-        score, root = likelihood.score(eta, self.y), likelihood.fisher_root(eta, self.y)
+        score = likelihood.score(eta, self.y)
+        root = likelihood.fisher_root(eta, self.y)
         return Local(DenseRows(rows), score, root, eta).weighted(self.weight)
 
 

@@ -98,7 +98,8 @@ def log_kde(points: Array, values: Array, log_weights: Array | None, bandwidth: 
     weights = _log_weights(values, log_weights)
     # distances from the middle of the set, so that squares of large coordinates do not cancel
     centre = jax.lax.stop_gradient(jnp.exp(weights) @ values)[None, :]
-    here, there = (points - centre) / width[None, :], (values - centre) / width[None, :]
+    here = (points - centre) / width[None, :]
+    there = (values - centre) / width[None, :]
     if size == 1:
         squares = (here - there.T) ** 2
     else:
@@ -179,7 +180,9 @@ def _deviations(values: Array, log_weights: Array | None) -> tuple[Array, Array,
 
 def _log_weights(values: Array, log_weights: Array | None) -> Array:
     count = values.shape[0]
-    return jnp.full(count, -math.log(count), values.dtype) if log_weights is None else log_weights
+    if log_weights is None:
+        return jnp.full(count, -math.log(count), values.dtype)
+    return log_weights
 
 
 @record

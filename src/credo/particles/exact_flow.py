@@ -208,13 +208,15 @@ class FlowProposal(Proposal):
         return jax.vmap(one)(belief.parents, jax.random.split(key, belief.values.shape[0]))
 
     def _shared(self, observed: Observed, key: Array, grid: np.ndarray) -> tuple[Array, Array]:
-        learner, belief = observed.learner, observed.belief
+        learner = observed.learner
+        belief = observed.belief
         assert belief.parents is not None and belief.step is not None
         around = predicted_moments(learner, belief)
         start = jnp.zeros_like(around.mean)
         white = around.whiten(belief.values)
         _, u, log_det = journey(observed.evidence, around.mean, around.root, start, white, grid)
-        values, moved = around.color(u), belief.step > 0
+        values = around.color(u)
+        moved = belief.step > 0
         dt = None if learner.dynamics.timeless else jnp.where(moved, belief.step, 1.0)
 
         def log_move(later: Array, parent: Array) -> Array:

@@ -210,14 +210,16 @@ class Observed:
     def __init__(
         self, learner: ParticleLearner, belief: Particles, x: PyTree, y: PyTree, weight: Array
     ) -> None:
-        self.learner, self.belief = learner, belief
+        self.learner = learner
+        self.belief = belief
         self.evidence = Evidence(learner.model, belief.unravel, x, y, weight)
 
     def draw(self, parents: Array, key: Array, iterations: int) -> tuple[Array, Array, Array]:
         """One child z of each parent; log p(y | m) p(m | z_{t-1}) / q(m) at the mean m of the proposal, which
         looks ahead for log p(y | z_{t-1}); and log p(z | z_{t-1}) / q(z).
         """
-        learner, belief = self.learner, self.belief
+        learner = self.learner
+        belief = self.belief
         straight = is_straight(learner, belief, self.evidence.x)
 
         def one(parent: Array, key: Array) -> tuple[Array, Array, Array]:

@@ -186,9 +186,11 @@ class KernelLearner(ParticleLearner):
         left = _features(ys, values, weight)
         right = _features(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], y), values, weight)
         seen = ~jnp.isnan(right)  # the others of this observation are compared with nothing
-        left, right = jnp.where(seen, left, 0.0), jnp.where(seen, right, 0.0)
+        left = jnp.where(seen, left, 0.0)
+        right = jnp.where(seen, right, 0.0)
         width = as_like(self.width, values)
-        scale, scale_y = width * median_distance(values), width * median_distance(left)
+        scale = width * median_distance(values)
+        scale_y = width * median_distance(left)
         weights = kernel_bayes_weights(
             gaussian_gram(values, values, scale),
             gaussian_gram(left, left, scale_y),
@@ -268,7 +270,9 @@ def simulate(model: Model, values: Array, unravel: Unravel, x: PyTree, key: Arra
     def one(vector: Array, own: Array) -> PyTree:
         likelihood, etas = model.rows_of(model.outputs(vector, unravel, x), x)
         draws = jax.vmap(likelihood.sample)(etas, jax.random.split(own, etas.shape[0]))
-        return draws if model.batched else jax.tree.map(lambda leaf: leaf[0], draws)
+        if model.batched:
+            return draws
+        return jax.tree.map(lambda leaf: leaf[0], draws)
 
     return jax.vmap(one)(values, jax.random.split(key, values.shape[0]))
 

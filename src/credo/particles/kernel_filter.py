@@ -99,7 +99,8 @@ class KernelFilter(KernelLearner):
     def _stated(self, belief: Particles) -> Array:
         """The states of the user's examples as vectors (n, P)."""
         assert self.examples is not None
-        leaves, unravel = jax.tree.leaves(self.examples[0]), belief.unravel
+        leaves = jax.tree.leaves(self.examples[0])
+        unravel = belief.unravel
         counts = {jnp.shape(leaf)[:1] for leaf in leaves + jax.tree.leaves(self.examples[1])}
         fits = [jnp.shape(leaf)[1:] for leaf in leaves] == [*unravel.shapes]
         if not fits or len(counts) != 1 or counts == {()} or min(counts)[0] < 2:

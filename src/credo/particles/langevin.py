@@ -110,7 +110,8 @@ class Langevin(ParticleLearner):
 
     def _whole(self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array) -> Array:
         """Steps towards the posterior of all rows, as published."""
-        source, like = belief.source, belief.values
+        source = belief.source
+        like = belief.values
         assert source is not None and self.total is not None and self.rate is not None
         scale = row_scale(self.total, self.model, y, like)
         rate = rate_at(self.rate, belief.t, like.dtype, jnp.inf)

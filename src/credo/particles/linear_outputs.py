@@ -87,7 +87,9 @@ class LinearOutputs:
     def cov(self) -> Array:
         """The covariance of the outputs under u ~ N(0, I)."""
         linear = self.rows @ self.rows.T
-        return linear if self.rest is None else linear + self.rest
+        if self.rest is None:
+            return linear
+        return linear + self.rest
 
     def condition(self, evidence: Evidence, iterations: int = 1) -> Conditioned:
         """The distribution of u given an observation, the likelihood made quadratic at the latest mean."""
@@ -122,7 +124,8 @@ def linear_outputs(learner: ParticleLearner, belief: Particles, x: PyTree, aroun
     regressed on the particles (statistical linearisation; Lefebvre, Bruyninckx & De Schutter 2002), which
     needs no derivative, at the cost of N evaluations of the model and N C P.
     """
-    model, unravel = learner.model, belief.unravel
+    model = learner.model
+    unravel = belief.unravel
     if model.affine(around.mean, unravel, x):
         level, jacobian = model.linearize(around.mean, unravel, x)
         return LinearOutputs(level, jacobian.dense() @ around.root, None)

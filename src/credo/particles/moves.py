@@ -130,7 +130,9 @@ class Metropolis(Move):
         scale = self._scale(u)
 
         def look(u: Array) -> tuple[Array, Array]:
-            return gradients(target, u) if self.kind == "langevin" else (target(u), jnp.zeros_like(u))
+            if self.kind == "langevin":
+                return gradients(target, u)
+            return (target(u), jnp.zeros_like(u))
 
         def step(state: tuple[Array, Array, Array], key: Array) -> tuple[tuple[Array, Array, Array], Array]:
             first, second = jax.random.split(key)

@@ -39,7 +39,8 @@ class Stage(NamedTuple):
     @classmethod
     def first(cls, values: Array, log_weights: Array, heights: Array) -> Stage:
         """The first stage, at temperature 0; what the weights sum to is a part of the evidence."""
-        zero, total = jnp.zeros((), values.dtype), jax.nn.logsumexp(log_weights)
+        zero = jnp.zeros((), values.dtype)
+        total = jax.nn.logsumexp(log_weights)
         return cls(values, log_weights - total, heights, zero, total, jnp.zeros((), jnp.int32))
 
 

@@ -109,7 +109,8 @@ class NonparametricVariational(ParticleLearner):
         centre = belief.mean[None, :]
         scale = jnp.sqrt(jnp.mean(belief.var))
         if self.components == 1:
-            centres, scales = centre, scale[None]
+            centres = centre
+            scales = scale[None]
         else:
             centres = centre + math.sqrt(0.5) * (belief.values[: self.components] - centre)
             scales = jnp.full(self.components, math.sqrt(0.5), scale.dtype) * scale
@@ -142,7 +143,8 @@ class NonparametricVariational(ParticleLearner):
     ) -> tuple[Particles, Array]:
         """Damped Newton steps up the bound."""
         centres, scales = self.read(belief)
-        like, recursive = belief.values, self.total is None
+        like = belief.values
+        recursive = self.total is None
         prior = self._prior(belief) if recursive else None
 
         def joint(value: Array) -> Array:
@@ -153,7 +155,8 @@ class NonparametricVariational(ParticleLearner):
             scale = row_scale(self.total, self.model, y, like)
             return scale * log_likelihood + belief.source.log_prob(value)
 
-        count = (30 if recursive else 1) if self.iterations is None else self.iterations
+        usual = 30 if recursive else 1
+        count = usual if self.iterations is None else self.iterations
         rate = rate_at(self.rate, belief.t, like.dtype, 1.0)
 
         def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -179,11 +182,13 @@ class NonparametricVariational(ParticleLearner):
 
     def _prior(self, belief: Particles) -> SmoothDensity:
         """The belief as a density of wide kernels with its mean and covariance; normal for one component."""
-        power, values = 1.0 / (belief.size + 4.0), belief.values
+        power = 1.0 / (belief.size + 4.0)
+        values = belief.values
         width = min(1.0, (4.0 / (belief.size + 2.0)) ** power * self.components**-power)
         share = math.sqrt(1.0 - width**2) if self.components > 1 else 0.0
         # The covariance of the draws divides by N here, as their components do.
-        tight, centre = math.sqrt(1.0 - 1.0 / self.particles), belief.mean[None, :]
+        tight = math.sqrt(1.0 - 1.0 / self.particles)
+        centre = belief.mean[None, :]
         return smooth(centre + tight * (values - centre), belief.log_weights, share)
 
     def _measure(self, joint: Callable[[Array], Array], centre: Array, key: Array) -> tuple[Array, Array]:

@@ -104,7 +104,8 @@ def compact_figure(height_ratios: Sequence[float] = (1.0,)) -> Iterator[CompactF
     from matplotlib.figure import Figure
 
     with rc_context(_STYLE):  # type: ignore[arg-type]  # the stubs list every setting by its name
-        figure, buffer = Figure(), io.BytesIO()
+        figure = Figure()
+        buffer = io.BytesIO()
         FigureCanvasAgg(figure)
         count = len(height_ratios)
         panels = figure.subplots(count, sharex=True, squeeze=False, height_ratios=height_ratios)[:, 0]

@@ -248,7 +248,8 @@ def _shapes(
     form: Form, row: WordLayout, length: int | None, more: More, behind: int = 0
 ) -> tuple[PyTree, ...]:
     """The shapes of the arguments of a program for one row, or for the first of `length` rows."""
-    learner, state = blank_words(form.setting), blank_words(form.state, behind)
+    learner = blank_words(form.setting)
+    state = blank_words(form.state, behind)
     if length is None:
         return learner, state, jax.ShapeDtypeStruct((row.size,), np.uint32), *more
     rows = jax.ShapeDtypeStruct((length, row.size), np.uint32)

@@ -68,7 +68,8 @@ class WordLayout:
         """The layout of a tree of arrays, or of their shapes and dtypes."""
         leaves, treedef = jax.tree.flatten(tree)
         shapes = tuple(tuple(leaf.shape) for leaf in leaves)
-        places, size = [], 0
+        places = []
+        size = 0
         for leaf, shape in zip(leaves, shapes, strict=True):
             count = _words(leaf.dtype) * math.prod(shape)
             among = _words(leaf.dtype) > 0 and count < large
@@ -137,7 +138,8 @@ class WordLayout:
 
     def take_rows(self, words: np.ndarray) -> PyTree:
         """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
-        leaves, columns = [], np.ascontiguousarray(words.T)
+        leaves = []
+        columns = np.ascontiguousarray(words.T)
         for own, shape, dtype in self._columns:
             if shape or own.stop - own.start > 1:
                 numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
@@ -163,7 +165,8 @@ class WordLayout:
 
     def _with(self, words: Sequence[Array], others: Sequence[Array]) -> PyTree:
         """The tree of the leaves that are words and of the large arrays, both in order."""
-        among, rest = iter(words), iter(others)
+        among = iter(words)
+        rest = iter(others)
         leaves = [next(among) if place >= 0 else next(rest) for place in self.places]
         return jax.tree.unflatten(self.treedef, leaves)
 
@@ -254,7 +257,9 @@ class WordWriter:
     @property
     def in_place(self) -> Array | np.ndarray:
         """The words that are written, without a copy where a program can read them in this place."""
-        return self.words.copy() if self.lent is None else self.lent
+        if self.lent is None:
+            return self.words.copy()
+        return self.lent
 
     def _fill(self, leaves: Sequence[ArrayLike]) -> None:
         require_threads()  # the words are for a compiled program
@@ -284,7 +289,9 @@ class WordReader:
     """Reads trees of one layout from words, with plain numbers in place of scalars."""
 
     def __init__(self, layout: WordLayout) -> None:
-        self._treedef, self.places, self.size = layout.treedef, layout.places, layout.size
+        self._treedef = layout.treedef
+        self.places = layout.places
+        self.size = layout.size
         formats: list[str] = []
         self._flags: list[int] = []
         self._arrays: list[tuple[int, int, int, np.dtype, tuple[int, ...]]] = []
@@ -336,11 +343,15 @@ def _bits(dtype: np.dtype) -> np.dtype:
 
 def kind_of(leaf: ArrayLike) -> object:
     """What the program depends on in a leaf of a row."""
-    return (leaf.shape, leaf.dtype.char) if isinstance(leaf, np.ndarray) else _slow_kind(leaf)
+    if isinstance(leaf, np.ndarray):
+        return (leaf.shape, leaf.dtype.char)
+    return _slow_kind(leaf)
 
 
 def _slow_kind(leaf: ArrayLike) -> object:
-    return type(leaf) if isinstance(leaf, float | int) else (np.shape(leaf), np.asarray(leaf).dtype.char)
+    if isinstance(leaf, float | int):
+        return type(leaf)
+    return (np.shape(leaf), np.asarray(leaf).dtype.char)
 
 
 def shape_of(leaf: ArrayLike) -> jax.ShapeDtypeStruct:
@@ -378,7 +389,8 @@ def lend_rows(layout: WordLayout, tree: PyTree, length: int) -> Array | np.ndarr
     """
     if length * layout.size > LENDABLE:
         return layout.give_rows(tree, length)
-    shape, known = (length, layout.size), _lendings.known
+    shape = (length, layout.size)
+    known = _lendings.known
     if shape not in known:
         if len(known) == SHAPES:
             known.clear()

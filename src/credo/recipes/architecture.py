@@ -80,4 +80,6 @@ class Network:
         return Network(kind, whole)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{','.join(map(str, self.widths))}" if self.widths else self.kind
+        if self.widths:
+            return f"{self.kind}:{','.join(map(str, self.widths))}"
+        return self.kind

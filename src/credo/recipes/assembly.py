@@ -94,7 +94,8 @@ def build(
     if origin == (math.prod(shape),) * 2:
         origin = None
     # the seed is an argument of the compiled programs, so that another seed compiles none anew
-    plain, seed = dataclasses.replace(settings, seed=0), np.uint32(settings.seed)
+    plain = dataclasses.replace(settings, seed=0)
+    seed = np.uint32(settings.seed)
     if settings.model.banked:
         pair: tuple[SessionLearner, Belief] = _bank(plain, shape, classes, first, start, origin, seed)
         return pair
@@ -113,9 +114,11 @@ def _bank(
     seed: Any,
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
-    task, breadth = settings.task, _breadth(settings)
+    task = settings.task
+    breadth = _breadth(settings)
     if len(shape) > 1:
-        pictures, outputs = image_members_of(breadth), outputs_of(task, classes, first)
+        pictures = image_members_of(breadth)
+        outputs = outputs_of(task, classes, first)
         law = _likelihood(settings, classes, first)
         learner = image_bank(pictures, law, shape, outputs, seed, task=task, start=start)
     else:
@@ -128,7 +131,9 @@ def _bank(
 
 
 def _breadth(settings: Settings) -> Breadth:
-    return "wide" if settings.model.kind == "wide-bank" else "default"
+    if settings.model.kind == "wide-bank":
+        return "wide"
+    return "default"
 
 
 def members(
@@ -176,7 +181,8 @@ def _prior(
         label = np.int32(0) if settings.target.classed else np.float32(0)
         details = {"example": (np.zeros(shape, np.float32), label)}
     else:
-        scale, images = settings.prior_var, len(shape) > 1
+        scale = settings.prior_var
+        images = len(shape) > 1
         draws = {} if settings.posterior.particles is None else {"key": settings.seed}
         details = draws | {"var": scale if images else prior_variances(net, params, scale, features)}
     belief: Belief = learner.init(params, **details)
@@ -187,11 +193,14 @@ def _learner(settings: Settings, model: Model) -> SessionLearner:
     """The learner, in the wrapper that its drift asks for, if any."""
     drift = settings.drift
     if settings.posterior is None:
-        optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
+        optimizer = _OPTIMIZERS[settings.method]
+        rate = settings.learning_rate
         assert rate is not None
         capacity = defaults.REPLAYED if settings.method == "replay" else 1
         gradient = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(drift))
-        return _run_length(drift, gradient) if drift.kind == "run-length" else gradient
+        if drift.kind == "run-length":
+            return _run_length(drift, gradient)
+        return gradient
     if settings.posterior.particles is not None:
         return _adapting(drift, liu_west(model, settings.posterior.particles, _dynamics(drift)))
     recursive = RecursiveLearner(
@@ -221,7 +230,9 @@ def _run_length(drift: Drift, learner: Learner[B]) -> RunLength[B]:
 def _family(posterior: Posterior, dense: bool) -> Full | Diagonal | LowRank:
     if posterior.rank is not None:
         return LowRank(posterior.rank)
-    return Full("dense" if dense else "root") if posterior.kind == "full" else Diagonal()
+    if posterior.kind == "full":
+        return Full("dense" if dense else "root")
+    return Diagonal()
 
 
 def _curvature(settings: Settings, rank: int | None) -> _Curvature:
@@ -229,14 +240,17 @@ def _curvature(settings: Settings, rank: int | None) -> _Curvature:
         return MonteCarloHessian(defaults.SAMPLES, rank=rank or 10)
     if settings.curvature == "mc-ef":
         return MonteCarloEmpiricalFisher(defaults.SAMPLES)
-    return LinearizedGaussNewton() if settings.curvature == "lin-hess" else LinearizedEmpiricalFisher()
+    if settings.curvature == "lin-hess":
+        return LinearizedGaussNewton()
+    return LinearizedEmpiricalFisher()
 
 
 def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
     """The rule of a method that keeps a posterior. Plain gradients are by mean and variance (or factors)
     whatever that is: one learning rate then moves the mean alike for all.
     """
-    rate, steps = settings.learning_rate, settings.iterations or 1
+    rate = settings.learning_rate
+    steps = settings.iterations or 1
     low_rank = settings.posterior is not None and settings.posterior.kind == "low-rank"
     parameters: Literal["moment"] | None = None if low_rank else "moment"
     if settings.method == "bong":
@@ -273,4 +287,6 @@ def _dynamics(drift: Drift) -> Dynamics:
         return Inflation(numbers[0])
     if drift.kind == "decay":
         return Decay(numbers[0])
-    return ShrinkPerturb(numbers[0], numbers[1]) if drift.kind == "shrink-perturb" else Static()
+    if drift.kind == "shrink-perturb":
+        return ShrinkPerturb(numbers[0], numbers[1])
+    return Static()

@@ -130,8 +130,11 @@ def bank_of(
 ) -> Auto:
     """The bank of some members for a task, see `build`; covariances depend on the first classes alone."""
     origin = origin or Origin(math.prod(shape), math.prod(shape))
-    outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)
-    learners, begins, spreads = [], [], []
+    outputs = outputs_of(task, classes, first)
+    least = outputs_of(task, first or classes)
+    learners = []
+    begins = []
+    spreads = []
     drawn: dict[tuple[Network, bool, float], Any] = {}
     recipe = RECIPES[task]
     for member in members:
@@ -142,7 +145,8 @@ def bank_of(
             begins.append(0.0)
             spreads.append(1.0)
             continue
-        law, own = recipe.likelihood(_learned_noise(member), classes, first), member.noise == "input"
+        law = recipe.likelihood(_learned_noise(member), classes, first)
+        own = member.noise == "input"
         net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
         # networks of a kind begin alike, whatever their non-linearity
         alike = member.network, own, member.dispersion
@@ -182,7 +186,8 @@ def _calibrated(
     inner: Learner[Any], task: TaskName, *, tails: bool = True, caution: float = 1.0, plain: bool = False
 ) -> Calibrated[Any]:
     """A member whose forecasts are as wide, and as sharp, as observations say; `plain` has one width."""
-    recipe, kind = RECIPES[task], TARGET_KINDS[task]
+    recipe = RECIPES[task]
+    kind = TARGET_KINDS[task]
     calibrated: Calibrated[Any] = Calibrated(
         inner,
         () if plain else recipe.scales,

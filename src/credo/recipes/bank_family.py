@@ -30,7 +30,9 @@ def family_of(network: Network, outputs: int, inputs: int) -> MemberFamily:
     size = sum(math.prod(leaf) for leaf in leaf_shapes(network, outputs, (inputs,)))
     if outputs * size**2 <= defaults.FULL_COST:
         return Full("dense")
-    return UnitBlocks() if unit_cost(network, outputs, inputs) <= defaults.UNIT_COST else Diagonal()
+    if unit_cost(network, outputs, inputs) <= defaults.UNIT_COST:
+        return UnitBlocks()
+    return Diagonal()
 
 
 def numbers_of(family: MemberFamily, network: Network, outputs: int, inputs: int) -> int:
@@ -38,4 +40,6 @@ def numbers_of(family: MemberFamily, network: Network, outputs: int, inputs: int
     if isinstance(family, UnitBlocks):
         return unit_cost(network, outputs, inputs)
     size = sum(math.prod(leaf) for leaf in leaf_shapes(network, outputs, (inputs,)))
-    return size**2 if isinstance(family, Full) else size
+    if isinstance(family, Full):
+        return size**2
+    return size

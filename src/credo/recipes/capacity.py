@@ -36,7 +36,8 @@ def require_room(
     start = outputs_of(settings.task, first or classes, first)
     networks = {one.network: one for one in bank if isinstance(one, Member | ImageMember)}
     for member in networks.values():
-        net, size = member.network, count_parameters(member.network, outputs, shape)
+        net = member.network
+        size = count_parameters(member.network, outputs, shape)
         if isinstance(member, ImageMember):
             kept = Posterior("low-rank", member.rank).numbers(size)
         else:

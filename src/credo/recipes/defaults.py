@@ -55,23 +55,28 @@ TEST_ROWS = 4000
 SCHEMA_ROWS = 1000
 """The first rows of a table, from which the meaning of its columns is inferred."""
 
-TABLE_CHUNK, IMAGE_CHUNK = 100, 20
-"""Rows per compiled call, which sets how often progress is shown; results do not depend on it."""
+# Rows per compiled call, which sets how often progress is shown; results do not depend on it.
+TABLE_CHUNK = 100
+IMAGE_CHUNK = 20
 
-LONG_CHUNK, LONGEST_CHUNK = 1000, 2000
-"""The most rows of a table in a chunk, and in a compiled call, of a small learner and of a tiny one."""
+# The most rows of a table in a chunk, and in a compiled call, of a small learner and of a tiny one.
+LONG_CHUNK = 1000
+LONGEST_CHUNK = 2000
 
-SMALL, TINY = 2000, 100
-"""The most parameters of a small learner, whose belief is moved at next to no cost, and of a tiny one, whose
-rows cost a few microseconds."""
+# The most parameters of a small learner, whose belief is moved at next to no cost, and of a tiny one, whose
+# rows cost a few microseconds.
+SMALL = 2000
+TINY = 100
 
-FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
-"""The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
-(inflation, bog, bbb, mc-hess, and blr with any drift)."""
+# The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
+# (inflation, bog, bbb, mc-hess, and blr with any drift).
+FULL_LIMIT = 700
+FULL_MOVING_LIMIT = 64
 
-FULL_COST, UNIT_COST = 400_000, 300_000
-"""Members of a bank keep the whole covariance if C P^2 is at most the first; the covariance of every unit if
-these hold at most the second; and else variances alone. So linear models of up to 630 columns keep all."""
+# Members of a bank keep the whole covariance if C P^2 is at most the first; the covariance of every unit if
+# these hold at most the second; and else variances alone. So linear models of up to 630 columns keep all.
+FULL_COST = 400_000
+UNIT_COST = 300_000
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
@@ -147,7 +152,9 @@ def model(images: bool, fast: bool = False) -> str:
     """The network of a single learner for images, or for a table; `fast` asks for a linear one."""
     if images:
         return "mlp:50,50"
-    return "linear" if fast else "mlp:20"
+    if fast:
+        return "linear"
+    return "mlp:20"
 
 
 def posterior(parameters: int, images: bool, cubic: bool) -> str:
@@ -156,7 +163,9 @@ def posterior(parameters: int, images: bool, cubic: bool) -> str:
     """
     if parameters <= (FULL_MOVING_LIMIT if cubic else FULL_LIMIT):
         return "full"
-    return "low-rank:10" if images else "low-rank:20"
+    if images:
+        return "low-rank:10"
+    return "low-rank:20"
 
 
 def dense(method: str, curvature: str, drift: str) -> bool:
@@ -178,7 +187,9 @@ def drift(images: bool, ordered: bool) -> str:
     fourteen streams this gains 0.022 nats a row on the former inflation of 0.001, and loses 0.026 at most;
     docs/explanation/changing-worlds.md has the table.
     """
-    return "none" if images or not ordered else "walk:1e-4"
+    if images or not ordered:
+        return "none"
+    return "walk:1e-4"
 
 
 def prior_scale(images: bool) -> float:
@@ -188,11 +199,15 @@ def prior_scale(images: bool) -> float:
     which was read off test digits. Variances that fall with the fan-in were no better. For tables 4 was
     better than 1 on each of twelve sets but one; 15 was better still on some, and diverged on another.
     """
-    return 0.01 if images else 4.0
+    if images:
+        return 0.01
+    return 4.0
 
 
 def activation(images: bool) -> Literal["relu", "elu"]:
     """The non-linearity of networks. On digits elu had 107 nats more log evidence than relu after 1,000 rows
     and 128 after 2,000, in one order each.
     """
-    return "elu" if images else "relu"
+    if images:
+        return "elu"
+    return "relu"

@@ -84,7 +84,8 @@ class Drift:
     text: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        slots, numbers = _NUMBERS[self.kind], tuple(float(number) for number in self.numbers)
+        slots = _NUMBERS[self.kind]
+        numbers = tuple(float(number) for number in self.numbers)
         too_few = 0 < len(numbers) < len(slots) and not self.wrapped
         if len(numbers) > len(slots) or too_few:
             upto = "at most " if self.wrapped else ""
@@ -132,7 +133,9 @@ class Drift:
         return Drift(kind, numbers, text)
 
     def _spelling(self, numbers: tuple[float, ...]) -> str:
-        return f"{self.kind}:{','.join(f'{number:.10g}' for number in numbers)}" if numbers else self.kind
+        if numbers:
+            return f"{self.kind}:{','.join(f'{number:.10g}' for number in numbers)}"
+        return self.kind
 
     def __str__(self) -> str:
         return self.text

@@ -83,7 +83,9 @@ def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:
     """The members of a bank for images: "default", or "wide" with perceptrons of edges and of pixels besides.
     These take more time than all others, and a linear network of edges is as good for the first 8,000 digits.
     """
-    return IMAGE_MEMBERS + MORE_MEMBERS if breadth == "wide" else IMAGE_MEMBERS
+    if breadth == "wide":
+        return IMAGE_MEMBERS + MORE_MEMBERS
+    return IMAGE_MEMBERS
 
 
 def image_bank(
@@ -99,7 +101,8 @@ def image_bank(
     """The bank of some members for images (height, width) or (height, width, channels); see `bank_of`."""
     recipe = RECIPES[task]
     sharpness = SHARPNESS if TARGET_KINDS[task].classed else ()
-    learners, begins = [], []
+    learners = []
+    begins = []
     for member in members:
         widths = member.network.widths
         net = MLP(outputs, widths, defaults.activation(images=True)) if widths else Linear(outputs)

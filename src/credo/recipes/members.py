@@ -31,7 +31,9 @@ __all__ = [
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""
 
-LINEAR, HIDDEN, FEATURES = Network("linear"), Network("mlp", (20,)), Network("features", (200,))
+LINEAR = Network("linear")
+HIDDEN = Network("mlp", (20,))
+FEATURES = Network("features", (200,))
 
 MOST_INPUTS = 25
 """The most inputs for which random features are drawn: their waves fill no larger space."""
@@ -178,11 +180,14 @@ def hidden_units(inputs: int, outputs: int) -> int:
     usual = 50 if outputs > 2 else 20
     costs = (width * (inputs + 1) ** 2 + outputs * (width + 1) ** 2 for width in range(usual, 0, -1))
     most = next((usual - k for k, cost in enumerate(costs) if cost <= defaults.UNIT_COST), 0)
-    return most if most >= LEAST_HIDDEN else usual
+    if most >= LEAST_HIDDEN:
+        return most
+    return usual
 
 
 def _with_networks(task: TaskName, inputs: int, outputs: int, breadth: Breadth) -> tuple[Member, ...]:
-    recipe, wide = RECIPES[task], breadth == "wide"
+    recipe = RECIPES[task]
+    wide = breadth == "wide"
     numbers = not recipe.noiseless
     deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
     if wide:

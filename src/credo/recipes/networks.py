@@ -70,7 +70,8 @@ def network(
     if model.banked:
         raise CredoError(f"`model={str(model)!r}` is several networks.", field="model")
     if model.kind == "features":
-        inputs, waves = math.prod(shape), model.widths[0]
+        inputs = math.prod(shape)
+        waves = model.widths[0]
         length = np.float32(math.sqrt(features or inputs))
         drawn = RandomFeatures.draw(seed, inputs, waves, length, outputs)
         # the waves of an input are drawn from its place alone, whatever the number of inputs
@@ -115,7 +116,9 @@ def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar
     if not TARGET_KINDS[task].classed:
         return RECIPES[task].outputs + (noise_var == "input")
     room = slots(first, classes)
-    return room - 1 if 2 in (first, room) else room
+    if 2 in (first, room):
+        return room - 1
+    return room
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,7 +141,9 @@ def first_parameters(
     """
     if isinstance(net, RandomFeatures):
         weights = net.init()
-        return weights if start is None else weights.at[-1].add(jnp.asarray(start, weights.dtype))
+        if start is None:
+            return weights
+        return weights.at[-1].add(jnp.asarray(start, weights.dtype))
     params = net.init(jax.random.key(seed), shape)
     if start is not None:
         params[-1]["b"] = params[-1]["b"] + jnp.asarray(start, jnp.float32)

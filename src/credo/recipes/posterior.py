@@ -16,7 +16,8 @@ PosteriorKind: TypeAlias = Literal["full", "diagonal", "low-rank", "particles"]
 
 _KINDS: tuple[PosteriorKind, ...] = get_args(PosteriorKind)
 _FORMS = "full, diagonal, low-rank:RANK or particles:NUMBER"
-_RANK, _PARTICLES = 10, 1000
+_RANK = 10
+_PARTICLES = 1000
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ class Posterior:
                 f"posterior must be {_FORMS}, with a whole number for the {what}; got {text!r}.",
                 field="posterior",
             )
-        return Posterior(kind, number) if kind == "low-rank" else Posterior(kind, particles=number)
+        if kind == "low-rank":
+            return Posterior(kind, number)
+        return Posterior(kind, particles=number)
 
     def numbers(self, size: int) -> int:
         """How many numbers the family keeps of `size` parameters.
@@ -89,8 +92,12 @@ class Posterior:
         """
         if self.particles is not None:
             return size * self.particles
-        return size**2 if self.kind == "full" else size * (1 + (self.rank or 1))
+        if self.kind == "full":
+            return size**2
+        return size * (1 + (self.rank or 1))
 
     def __str__(self) -> str:
         number = self.particles if self.rank is None else self.rank
-        return self.kind if number is None else f"{self.kind}:{number}"
+        if number is None:
+            return self.kind
+        return f"{self.kind}:{number}"

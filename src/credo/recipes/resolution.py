@@ -79,7 +79,8 @@ def resolve(
     if posterior is not None and posterior.particles is not None and (iterations or 1) > 1:
         raise CredoError("`posterior='particles'` takes one step for each row.", field="iterations")
     require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
-    prior_var, seed = _prior_var(options, images, task), _seed(options)
+    prior_var = _prior_var(options, images, task)
+    seed = _seed(options)
     kept = (posterior, method, curvature, drift, prior_var, noise_var)
     return Settings(task, model, *kept, rate, seed, iterations)
 
@@ -102,7 +103,9 @@ def _bank(options: Options) -> Network | None:
     wants = (network is not None and network.banked) or budget in ("default", "thorough")
     if not wants:
         usual = Network.parse(defaults.USUAL)
-        return usual if usual.banked and not (single or budget == "fast") else None
+        if usual.banked and not (single or budget == "fast"):
+            return usual
+        return None
     if single:
         raise CredoError(
             f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank "
@@ -133,7 +136,9 @@ Setting = TypeVar("Setting", Network, Posterior, Drift)
 
 
 def _chosen(option: Setting | str | None) -> Setting | str | None:
-    return None if option == "auto" else option
+    if option == "auto":
+        return None
+    return option
 
 
 def _curvature(options: Options, method: MethodName) -> CurvatureName:
@@ -162,7 +167,9 @@ def _iterations(options: Options, method: MethodName) -> int | None:
                 f"{method} takes one step for each row.",
                 field="iterations",
             )
-    return (options.iterations or defaults.ITERATIONS[method]) if method in _ITERATED else None
+    if method in _ITERATED:
+        return options.iterations or defaults.ITERATIONS[method]
+    return None
 
 
 def _learning_rate(options: Options, method: MethodName) -> float | None:
@@ -241,7 +248,9 @@ def _noise_var(options: Options, task: TaskName) -> NoiseVar:
             f"noise_var is for regression; this target is {noiseless} (`task='regression'` to override).",
             field="noise_var",
         )
-    return "input" if isinstance(choice, str) else choice
+    if isinstance(choice, str):
+        return "input"
+    return choice
 
 
 def _seed(options: Options) -> int:
@@ -263,7 +272,9 @@ def _require_wrapping(drift: Drift, method: MethodName) -> None:
 def input_clip(settings: Settings) -> float:
     """The largest size of a standardised number that a learner is given; members of a bank clip it again."""
     wide = settings.model.banked and not RECIPES[settings.task].noiseless
-    return defaults.BANK_CLIP if wide else defaults.CLIP
+    if wide:
+        return defaults.BANK_CLIP
+    return defaults.CLIP
 
 
 def require_memory(

@@ -231,14 +231,16 @@ class Settings:
             FormatError: a setting is absent or of another type, or was added by another version.
         """
         names = {field.name for field in dataclasses.fields(Settings)}
-        unknown, absent = sorted(set(saved) - names), sorted(names - set(saved) - {"iterations"})
+        unknown = sorted(set(saved) - names)
+        absent = sorted(names - set(saved) - {"iterations"})
         if unknown or absent:
             what = f"it has no {absent[0]!r}" if absent else f"{unknown[0]!r} is unknown"
             raise FormatError(f"the saved settings are of another version of credo: {what}.")
         posterior = _text(saved, "posterior")
         require_form(saved.get("seed"), Seed, "seed")
         require_form(saved.get("iterations"), Loop | None, "iterations")
-        seed, iterations = _number(saved, "seed"), _number(saved, "iterations")
+        seed = _number(saved, "seed")
+        iterations = _number(saved, "iterations")
         prior_var = _number(saved, "prior_var")
         if prior_var is None or seed is None:
             raise FormatError("the saved settings are of another version of credo: a number is absent.")

@@ -55,7 +55,9 @@ class TaskRecipe:
     @property
     def outputs(self) -> int:
         """How many outputs stand for a number: its mean alone, or also its dispersion."""
-        return 1 if self.dispersion is None else 2
+        if self.dispersion is None:
+            return 1
+        return 2
 
     def begin(self, start: float | None, dispersion: float | None = None) -> Start:
         """What the biases of the outputs begin with, for that of the first and a dispersion."""
@@ -83,11 +85,15 @@ def slots(first: int, classes: int) -> int:
 def _of_classes(_: Noise, classes: int, first: int) -> LikelihoodBase:
     if classes > first > 0:
         return OpenCategorical(slots(first, classes), classes, reference=first == 2)
-    return Bernoulli() if classes == 2 else Categorical(classes)
+    if classes == 2:
+        return Bernoulli()
+    return Categorical(classes)
 
 
 def _of_numbers(noise: Noise, *_: int) -> LikelihoodBase:
-    return HeteroscedasticNormal() if isinstance(noise, str) else Normal(noise)
+    if isinstance(noise, str):
+        return HeteroscedasticNormal()
+    return Normal(noise)
 
 
 RECIPES: Mapping[Task, TaskRecipe] = {

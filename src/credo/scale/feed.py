@@ -81,10 +81,17 @@ class Feed:
         files: Iterable[FileEnd] = (),
         strict: bool = False,
     ) -> None:
-        self.encoding, self.marks, self.size, self.line, self.strict = encoding, marks, size, line, strict
-        self.read, self.files, self._ends = read, list(files), deque[FileEnd]()
+        self.encoding = encoding
+        self.marks = marks
+        self.size = size
+        self.line = line
+        self.strict = strict
+        self.read = read
+        self.files = list(files)
+        self._ends = deque[FileEnd]()
         self.scaler = SCALER.initial() if scaler is None else scaler
-        self.bad_rows, self.bad = 0, list[BadRow]()
+        self.bad_rows = 0
+        self.bad = list[BadRow]()
         encoding.admit = lambda classes: False  # a class that comes later would change the size of beliefs
 
     def batches(self, chunks: Iterable[Chunk | None]) -> Iterator[Batch | None]:
@@ -97,7 +104,8 @@ class Feed:
             if chunk is None:
                 if parts:
                     yield self._batch(parts)
-                    parts, have = [], 0
+                    parts = []
+                    have = 0
                 yield None
                 continue
             start = 0
@@ -107,7 +115,8 @@ class Feed:
                 have += stop - start
                 if have == self.size:
                     yield self._batch(parts)
-                    parts, have = [], 0
+                    parts = []
+                    have = 0
                 if stop == start:
                     break
                 start = stop
@@ -149,7 +158,8 @@ class Feed:
         )
 
     def _batch(self, parts: list[Chunk]) -> Batch:
-        before, encoded = self.line, [self._encode(chunk) for chunk in parts]
+        before = self.line
+        encoded = [self._encode(chunk) for chunk in parts]
         keys = [key for one, _ in encoded for key in one]
         arrays: list[Any] = [
             None if columns[0] is None else np.concatenate(columns)
@@ -159,7 +169,8 @@ class Feed:
 
     def _encode(self, chunk: Chunk) -> tuple[list[str], tuple[np.ndarray | None, ...]]:
         self.read = self.passed(chunk, self.read)
-        cells, times = self._keys(chunk), self._times(chunk)
+        cells = self._keys(chunk)
+        times = self._times(chunk)
         why = {} if times is None else dict(times[1])
         why |= {
             row: f"has no key: {self.marks.key!r} is missing"
@@ -190,15 +201,18 @@ class Feed:
 
     def _numbers(self, block: Block, raw: np.ndarray) -> tuple[np.ndarray, ...]:
         """The lines, x, y, weights, location, scale and known units of encoded rows."""
-        count, x = len(block), block.x
-        ones, zeros = np.ones(count), np.zeros(count)
+        count = len(block)
+        x = block.x
+        ones = np.ones(count)
+        zeros = np.zeros(count)
         weights = ones if block.weights is None else block.weights
         if self.marks.own:
             x[:, self.encoding.encoder.places[: raw.shape[1]]] = raw
         if self.marks.own or self.encoding.classes:
             return block.lines, x, block.y, weights, zeros, ones, np.ones(count, bool)
         self.scaler, scaling = SCALER.encode(self.scaler, block.y, weights=block.weights)
-        known, rows = scaling.known, standardised(EncodedRows(x, block.y, weights=block.weights), scaling)
+        known = scaling.known
+        rows = standardised(EncodedRows(x, block.y, weights=block.weights), scaling)
         weights = np.where(known, 1.0 if rows.weights is None else rows.weights, 0.0)
         return block.lines, x, rows.y, weights, scaling.location, scaling.scale, known
 

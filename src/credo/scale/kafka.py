@@ -43,7 +43,8 @@ class Topic:
                 f"{name} needs the package confluent-kafka: {extra('kafka')}.", field="source"
             ) from None
         self._kafka: Any = confluent_kafka
-        self._name, self._topic = name, topic
+        self._name = name
+        self._topic = topic
         fixed = {
             "group.id": "credo",  # which the client asks for; offsets are not committed
             "enable.auto.commit": False,
@@ -82,7 +83,8 @@ class Topic:
 
     def take(self, most: int, seconds: float) -> tuple[list[Any], set[int]]:
         """The next messages within so many seconds, and the partitions that ended for now."""
-        messages, ended = [], set[int]()
+        messages = []
+        ended = set[int]()
         for message in self._client.consume(most, seconds):
             error = message.error()
             if error is None:
@@ -147,12 +149,10 @@ class KafkaSource:
     """
 
     def __init__(self, address: str, chunk_rows: int, strict: bool, follow: float | None) -> None:
-        self.name, self.chunk_rows, self.strict, self.follow = (
-            address.partition("?")[0],
-            chunk_rows,
-            strict,
-            follow,
-        )
+        self.name = address.partition("?")[0]
+        self.chunk_rows = chunk_rows
+        self.strict = strict
+        self.follow = follow
         brokers, topic, settings = _address(address)
         self.topic = Topic(self.name, topic, settings | {"bootstrap.servers": brokers})
         self._ahead: list[list[Any]] | None = None
@@ -170,7 +170,8 @@ class KafkaSource:
         if self._ahead is None:
             self._place({})
             self._ahead = []
-        count, until = sum(map(len, self._ahead)), time.monotonic() + PATIENCE
+        count = sum(map(len, self._ahead))
+        until = time.monotonic() + PATIENCE
         while (not count and self.follow is not None) or (count < rows and not self._over()):
             messages, ended = self.topic.take(self.chunk_rows, WAIT)
             self._ended |= ended
@@ -181,7 +182,8 @@ class KafkaSource:
                 raise self._silent()
         if not self._ahead:
             raise DataError(f"{self.name} has no message.")
-        chunks, line = [], 0
+        chunks = []
+        line = 0
         for messages in self._ahead:
             chunks.append(self._chunk(line, messages))
             line += len(messages)
@@ -190,7 +192,8 @@ class KafkaSource:
     def after(self, feed: Feed, folder: Place) -> Iterator[Chunk | None]:
         """The messages after those that a feed has read."""
         assert isinstance(folder, Path), "learn_keyed refuses addresses"
-        readings, self._begun = Readings(folder, feed.line), True
+        readings = Readings(folder, feed.line)
+        self._begun = True
         if feed.line and not readings.ends:
             raise DataError(f"{folder} was not begun with a topic; got {self.name}.")
         yield from after_line(self._again(readings), feed.line)
@@ -216,7 +219,8 @@ class KafkaSource:
 
     def _new(self, readings: Readings) -> Iterator[Chunk | None]:
         """The messages after all readings, until all partitions end, or for ever."""
-        heard, quiet = time.monotonic(), 0.0
+        heard = time.monotonic()
+        quiet = 0.0
         while True:
             try:
                 messages, ended = self.topic.take(self.chunk_rows, WAIT)
@@ -225,7 +229,8 @@ class KafkaSource:
             self._ended |= ended
             now = time.monotonic()
             if messages:
-                heard, quiet = now, 0.0
+                heard = now
+                quiet = 0.0
                 yield self._noted(readings, messages)
             elif self.follow is not None:
                 quiet += WAIT
@@ -254,8 +259,10 @@ class KafkaSource:
 
     def _noted(self, readings: Readings, messages: Sequence[Any]) -> Chunk:
         """Rows whose reading is on the disk."""
-        line, ends = readings.line, readings.ends
-        parts, ordered = [], sorted(messages, key=lambda one: one.partition())
+        line = readings.line
+        ends = readings.ends
+        parts = []
+        ordered = sorted(messages, key=lambda one: one.partition())
         for place in dict.fromkeys(message.partition() for message in ordered):
             offsets = [one.offset() for one in ordered if one.partition() == place]
             parts.append(Part(place, ends.get(place, int(offsets[0])), offsets[-1] + 1, len(offsets)))
@@ -272,7 +279,8 @@ class KafkaSource:
 def _address(address: str) -> tuple[str, str, dict[str, str]]:
     """The brokers, the topic and the settings of an address."""
     parts = urlsplit(address)
-    topic, asked = parts.path.strip("/"), dict(parse_qsl(parts.query))
+    topic = parts.path.strip("/")
+    asked = dict(parse_qsl(parts.query))
     if not parts.netloc or not topic or "/" in topic or asked.keys() - {"config"}:
         raise CredoError(
             "source must be kafka://host:9092/topic, with ?config=FILE for settings of the client; got "

@@ -17,7 +17,8 @@ from credo.streams.keyed.naming import from_text, to_text
 
 __all__ = ["KeyTally"]
 
-FORMAT, KEPT = 1, 2
+FORMAT = 1
+KEPT = 2
 LEAST = 20
 """The least rows of a key that is called one of the worst."""
 
@@ -41,19 +42,24 @@ class KeyTally:
     """
 
     def __init__(self, classes: bool, warmup: int = 0) -> None:
-        self.classes, self.warmup = classes, warmup
+        self.classes = classes
+        self.warmup = warmup
         self.places: dict[str, int] = {}
         self._of_slot = np.full(0, -1)
         self.totals = np.zeros(len(_TOTALS))
-        self.count, self.losses = np.zeros(0), np.zeros(0)
-        self.first, self.changes, self.came = np.zeros(0), np.zeros(0), np.zeros(0)
+        self.count = np.zeros(0)
+        self.losses = np.zeros(0)
+        self.first = np.zeros(0)
+        self.changes = np.zeros(0)
+        self.came = np.zeros(0)
 
     def add(self, rows: Batch, told: KeyedRows, *, stay: bool = False) -> None:
         """Take in the scores of rows; whether keys `stay` in their slots, so that these are known again."""
         fresh = len(self.places)
         at = self._places_of(rows.keys, told.slots if stay else None)
         self._grow()
-        outcome, known = told.outcome, rows.known & told.ok
+        outcome = told.outcome
+        known = rows.known & told.ok
         if self.warmup:
             known = known & (self.came[at] + _earlier(at) >= self.warmup)
         losses = np.log(rows.scale) - np.asarray(outcome.log_prob, float)
@@ -103,9 +109,12 @@ class KeyTally:
     def summary(self, most: int = 10) -> dict[str, Any]:
         """The means over all keys, and the worst, newest and most changing keys."""
         rows, scored, loss, error, inside, alarms, late = self.totals.tolist()
-        names, size = list(self.places), len(self.places)
-        count, losses = self.count[:size], self.losses[:size]
-        first, changes = self.first[:size], self.changes[:size]
+        names = list(self.places)
+        size = len(self.places)
+        count = self.count[:size]
+        losses = self.losses[:size]
+        first = self.first[:size]
+        changes = self.changes[:size]
         mean = losses / np.maximum(count, 1)
         enough = np.flatnonzero(count >= LEAST)
         worst = enough[np.argsort(-mean[enough], kind="stable")[:most]]
@@ -136,7 +145,8 @@ class KeyTally:
         self.totals = self.totals + other.totals
         sizes = len(self.places), len(other.places)
         for name in _OF_KEY:
-            mine, theirs = getattr(self, name)[: sizes[0]], getattr(other, name)[: sizes[1]]
+            mine = getattr(self, name)[: sizes[0]]
+            theirs = getattr(other, name)[: sizes[1]]
             setattr(self, name, np.concatenate([mine, theirs]))
         self.places = dict.fromkeys([*self.places, *other.places])  # type: ignore[assignment]
         self.places = {name: place for place, name in enumerate(self.places)}

@@ -50,7 +50,8 @@ class ShardDesk:
 
     def __init__(self, plan: Plan, numbers: Sequence[int]) -> None:
         jax.config.update("jax_cpu_enable_async_dispatch", False)  # no other thread is woken for a call
-        self.plan, self.numbers = plan, numbers
+        self.plan = plan
+        self.numbers = numbers
         self.shards: dict[int, Shard] = {}
 
     def answer(self, request: Request) -> Answer:
@@ -68,7 +69,9 @@ class ShardDesk:
         if what == "apply":
             shard.apply(given)
             return None
-        return shard.save() if what == "save" else shard.tally
+        if what == "save":
+            return shard.save()
+        return shard.tally
 
 
 FLIGHT = 4
@@ -148,7 +151,8 @@ class Worker:
     """
 
     def __init__(self, hire: Hire, plan: Plan, numbers: Sequence[int]) -> None:
-        self.hire, self.desk = hire, functools.partial(ShardDesk, plan, numbers)
+        self.hire = hire
+        self.desk = functools.partial(ShardDesk, plan, numbers)
         self.kept: deque[tuple[int, Batch]] = deque()
         self.lines: dict[int, int] = {}
         self.flight = self.deaths = 0
@@ -331,14 +335,16 @@ def learn_keyed(
         raise CredoError(f"workers do not see {folder}: choose a folder, or the address of a store.")
     if isinstance(folder, Address) and isinstance(source, str) and source.startswith(SCHEME):
         raise CredoError(f"folder must be one of this machine for a topic of Kafka; got {folder}.")
-    place, state = folder / STATE, None
+    place = folder / STATE
+    state = None
     if resume:
         if source == "-":
             raise CredoError("source must be a file to go on with; got standard input.", field="source")
         state = state_of(folder)
     elif place.exists():
         raise DataError(f"{folder} has a run already: `resume` goes on with it; or choose another folder.")
-    strict, rows = options.columns.strict, min(options.batch, defaults.LONGEST_CHUNK)
+    strict = options.columns.strict
+    rows = min(options.batch, defaults.LONGEST_CHUNK)
     with open_source(source, rows, strict, follow, say) as table:
         feed, settings = _begin(table, options) if state is None else _continued(state, place, options)
         by = f", standardised for each {options.key}" if feed.marks.own else ""
@@ -367,17 +373,23 @@ class _Run:
     """A run at work: its feed, its shards, and the file that says how far it is."""
 
     def __init__(self, folder: Place, options: KeyedOptions, feed: Feed, settings: Settings) -> None:
-        self.folder, self.options, self.feed, self.settings = folder, options, feed, settings
-        self.generation, self.noted = Generation(folder), b""
+        self.folder = folder
+        self.options = options
+        self.feed = feed
+        self.settings = settings
+        self.generation = Generation(folder)
+        self.noted = b""
         self.shards = _shards(_plan(folder, options, feed, settings), options)
 
     def learn(self, rows: Iterator[Chunk | None]) -> None:
         """Learn rows, with a checkpoint every now and then, if no more have come yet, and at the end."""
-        since, said = 0, True
+        since = 0
+        said = True
         for batch in self.feed.batches(rows):
             if batch is not None:
                 self.shards.apply(batch.shards(self.options.shards))
-                since, said = since + 1, False
+                since = since + 1
+                said = False
             if since == self.options.checkpoint or (since and batch is None):
                 self.save()
                 since = 0
@@ -452,7 +464,8 @@ def _begin(table: Source, options: KeyedOptions) -> tuple[Feed, Settings]:
                 f"{field} must be a column of {table.name}, one of {listing}; got {name!r}.", field=field
             )
     first = table.peek(defaults.SCHEMA_ROWS)
-    drop, dates = [*columns.drop, options.key], False
+    drop = [*columns.drop, options.key]
+    dates = False
     if options.time is not None:
         drop.append(options.time)
         cells = [to_list(chunk.columns.get(options.time, [None] * len(chunk))) for chunk in first]
@@ -481,7 +494,8 @@ def _begin(table: Source, options: KeyedOptions) -> tuple[Feed, Settings]:
 
 def _continued(state: archive.Archive, place: Place, options: KeyedOptions) -> tuple[Feed, Settings]:
     """The feed and the settings of a run that goes on."""
-    header, here = state.header, options.words()
+    header = state.header
+    here = options.words()
     for name, value in header["options"].items():
         if here[name] != value:
             raise CredoError(
@@ -490,7 +504,8 @@ def _continued(state: archive.Archive, place: Place, options: KeyedOptions) -> t
                 field=name,
             )
     with archive.refusing(place, "run of keyed learners"):
-        meta, arrays = header["feed"], archive.split(state.arrays, ("encoding", "scaler"))
+        meta = header["feed"]
+        arrays = archive.split(state.arrays, ("encoding", "scaler"))
         encoding = restore(meta["encoding"], arrays["encoding"])
         if not isinstance(encoding, TableEncoding):
             raise FormatError(f"{place} must be of a table; got {type(encoding).__name__}.")

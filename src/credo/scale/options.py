@@ -14,7 +14,10 @@ from credo.sessions import ColumnOptions
 
 __all__ = ["BEFORE", "FIXED", "FORMAT", "MARK", "STATE", "KeyedOptions", "KeyedResult", "Scale", "state_of"]
 
-FORMAT, STATE, BEFORE, MARK = 1, "run.credo", "run-before.credo", "credo-keyed-run"
+FORMAT = 1
+STATE = "run.credo"
+BEFORE = "run-before.credo"
+MARK = "credo-keyed-run"
 
 Scale: TypeAlias = Literal["shared", "key"]
 """By which rows numbers are standardised."""
@@ -96,7 +99,8 @@ class KeyedOptions:
         """
         with archive.refusing(folder / STATE, "run of keyed learners"):
             words = dict(state_of(folder).header["options"])
-            learner, columns = Options(**words.pop("learner")), ColumnOptions(words.pop("target"))
+            learner = Options(**words.pop("learner"))
+            columns = ColumnOptions(words.pop("target"))
             return KeyedOptions(columns=columns, learner=learner, **words)
 
 

@@ -82,7 +82,9 @@ class Shard:
     """
 
     def __init__(self, plan: Plan, number: int) -> None:
-        self.plan, self.number, folder = plan, number, plan.folder_of(number)
+        self.plan = plan
+        self.number = number
+        folder = plan.folder_of(number)
         self.generation = Generation(folder)
         learner, prior, settings = plan.begin()
         if latest(folder):
@@ -93,7 +95,8 @@ class Shard:
             key = jax.random.key(settings.seed) if settings.draws else None
             self.keyed = Keyed(learner, prior, tile=plan.tile, evict=plan.evict, key=key)
             warmup = 0 if plan.scaled is None or plan.classes else WARMUP
-            self.line, self.tally = 0, KeyTally(bool(plan.classes), warmup)
+            self.line = 0
+            self.tally = KeyTally(bool(plan.classes), warmup)
         self._forget_later()
 
     def apply(self, batch: Batch) -> None:

@@ -23,7 +23,8 @@ __all__ = ["QUIET", "FileSource", "FolderSource", "Source", "open_source"]
 QUIET = 2.0
 """For how many seconds a file must not have changed before it counts as whole."""
 
-_UNFINISHED_STARTS, _UNFINISHED_ENDS = (".", "_"), (".tmp", ".part")
+_UNFINISHED_STARTS = (".", "_")
+_UNFINISHED_ENDS = (".tmp", ".part")
 
 
 class Source(Protocol):
@@ -55,7 +56,8 @@ class FileSource:
     """A file, or standard input."""
 
     def __init__(self, table: TableSource) -> None:
-        self.table, self.name = table, table.name
+        self.table = table
+        self.name = table.name
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,8 +97,12 @@ class FolderSource:
         follow: float | None,
         say: Callable[[str], None],
     ) -> None:
-        self.files, self.chunk_rows, self.strict = files, chunk_rows, strict
-        self.follow, self.say, self.name = follow, say, str(files.place)
+        self.files = files
+        self.chunk_rows = chunk_rows
+        self.strict = strict
+        self.follow = follow
+        self.say = say
+        self.name = str(files.place)
         self._first: TableSource | None = None
 
     @property
@@ -124,7 +130,8 @@ class FolderSource:
                     break
                 continue
             name, size = found
-            start, place = place, _Place(place.line, place.read)
+            start = place
+            place = _Place(place.line, place.read)
             table = self._open(name)
             if table is not None:
                 with table:
@@ -225,7 +232,8 @@ class Files:
         """Whether a file has not changed for a while; an object of a store is there once it is whole."""
         if isinstance(self.place, Address):
             return True
-        status, now = (self.place / name).stat(), time.monotonic()
+        status = (self.place / name).stat()
+        now = time.monotonic()
         state = status.st_size, status.st_mtime
         before, since = self._seen.get(name, (None, now))
         self._seen[name] = state, since if before == state else now
@@ -300,7 +308,8 @@ def _later(chunk: Chunk, lines: int) -> Chunk:
 
 def _unread(chunks: Iterable[Chunk], name: str, feed: Feed, folder: Place, place: _Place) -> Iterator[Chunk]:
     """The chunks after those that a feed has read, which must be as they were; `place` goes on with them."""
-    after, expected = feed.line, feed.read
+    after = feed.line
+    expected = feed.read
     cut = place.line < after
 
     def watched() -> Iterator[Chunk]:

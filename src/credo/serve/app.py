@@ -40,8 +40,9 @@ from credo.serve.tokens import Tokens
 __all__ = ["BATCH_BODY", "build_app", "completed"]
 
 
-BODY, SECONDS = 1 << 20, 30.0
-"""The longest body of a request, in bytes, and how long it and its answer may take."""
+# The longest body of a request, in bytes, and how long it and its answer may take.
+BODY = 1 << 20
+SECONDS = 30.0
 
 ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
 ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
@@ -73,7 +74,10 @@ class Doors:
     """
 
     def __init__(self, app: App, service: Service, tokens: Tokens, gate: Gate) -> None:
-        self.app, self.service, self.tokens, self.gate = app, service, tokens, gate
+        self.app = app
+        self.service = service
+        self.tokens = tokens
+        self.gate = gate
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -136,7 +140,8 @@ async def _read_body(receive: Any) -> bytes:
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body"):
-        parts, size = [body], len(body)
+        parts = [body]
+        size = len(body)
         while message.get("more_body") and size <= BODY:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -221,7 +226,8 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     }
     document.setdefault("components", {})["schemas"] = components
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    paths, model = document["paths"], "/v1/models/{name}"
+    paths = document["paths"]
+    model = "/v1/models/{name}"
     for path, operations in paths.items():
         for method, operation in operations.items():
             operation["responses"] = _of_framework(path, method)
@@ -347,7 +353,9 @@ def _may(scope: str) -> list[Guard]:
     return [guard]
 
 
-READ, LEARN, ADMIN = _may("read"), _may("learn"), _may("admin")
+READ = _may("read")
+LEARN = _may("learn")
+ADMIN = _may("admin")
 
 
 def _send(reply: Reply) -> Response[bytes]:
@@ -449,7 +457,8 @@ async def model_ready(name: FromPath[str], request: Asked) -> Response[bytes]:
 @get(f"{MODEL}/events", guards=READ)
 async def events(name: FromPath[str], request: Asked) -> ServerSentEvent:
     """The state of a model, once a second, as server-sent events."""
-    service, stopping = _service(request), request.app.state["stopping"]
+    service = _service(request)
+    stopping = request.app.state["stopping"]
     service.host(name)
 
     async def states() -> AsyncIterator[str]:
@@ -469,7 +478,8 @@ def _many(kind: str, guards: list[Guard], words: str) -> Any:
             request.app.state["tokens"].require(request.headers.get("authorization"), "keep")
         return await _within(_service(request).submit(name, kind, rows, True))
 
-    handle.__doc__, handle.__name__ = words, f"{kind}_batch"
+    handle.__doc__ = words
+    handle.__name__ = f"{kind}_batch"
     path = f"{MODEL}/{kind}:batch"
     return post(path, guards=guards, status_code=200, request_max_body_size=BATCH_BODY)(handle)
 

@@ -58,7 +58,8 @@ def _parquet() -> Any:
 
 def write_lines(folder: Path, model: int, lines: Sequence[Line]) -> ArchiveRow:
     """Write lines into a file of their own; a `DataError` where that cannot be done."""
-    arrow, buffer = _parquet(), io.BytesIO()
+    arrow = _parquet()
+    buffer = io.BytesIO()
     kinds = {"seq": arrow.int64(), "id": arrow.string(), "kind": arrow.string(), "time": arrow.float64()}
     kinds |= dict.fromkeys(("content", "answer"), arrow.binary())
     kinds |= {"given": arrow.int64(), "row": arrow.binary()}
@@ -66,7 +67,8 @@ def write_lines(folder: Path, model: int, lines: Sequence[Line]) -> ArchiveRow:
     table = arrow.table([arrow.array(column, kind) for kind, column in columns], list(kinds))
     arrow.parquet.write_table(table, buffer, compression="zstd")
     data = buffer.getvalue()
-    first, last = lines[0].seq, lines[-1].seq
+    first = lines[0].seq
+    last = lines[-1].seq
     path = folder / f"{model}-{first}-{last}.parquet"
     folder.mkdir(exist_ok=True, mode=0o700)
     write_atomically(path, data)
@@ -76,7 +78,8 @@ def write_lines(folder: Path, model: int, lines: Sequence[Line]) -> ArchiveRow:
 
 def read_lines_of(folder: Path, row: ArchiveRow) -> Iterator[Line]:
     """The lines of a file; a `DataError` if it is gone or damaged."""
-    path, which = folder / row.file, f"the lines {row.first:,} to {row.last:,} of the journal"
+    path = folder / row.file
+    which = f"the lines {row.first:,} to {row.last:,} of the journal"
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -27,8 +27,9 @@ from credo.serve.threads import Worker
 
 __all__ = ["JOURNAL", "SNAPSHOTS", "Builder", "set_up_jax"]
 
-JOURNAL, SNAPSHOTS = "journal.db", "snapshots"
-"""The journal in the folder of a service, and the folder of its snapshots."""
+# The journal in the folder of a service, and the folder of its snapshots.
+JOURNAL = "journal.db"
+SNAPSHOTS = "snapshots"
 
 
 class Builder(Worker):
@@ -41,7 +42,8 @@ class Builder(Worker):
 
     def __init__(self, folder: Path, done: Callable[[Built], None]) -> None:
         super().__init__("credo-builder")
-        self.folder, self._done = folder, done
+        self.folder = folder
+        self._done = done
         self._queue: queue.SimpleQueue[tuple[Hosted, bool] | None] = queue.SimpleQueue()
         self._known: set[bytes] = set()
 

@@ -20,7 +20,8 @@ class Callers:
     def note(self, caller: object) -> None:
         """Take in the address from which a request came."""
         if caller != self._latest:
-            self._latest, self._changed = caller, monotonic()
+            self._latest = caller
+            self._changed = monotonic()
 
     @property
     def alone(self) -> bool:

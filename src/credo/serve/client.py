@@ -62,7 +62,8 @@ class Connection:
         except ImportError:
             raise CredoError(f"a client needs httpx: {extra('serve')}.") from None
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self.retries, self._lost = retries, httpx.TransportError
+        self.retries = retries
+        self._lost = httpx.TransportError
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
 
     def __enter__(self) -> Self:
@@ -80,12 +81,17 @@ class Connection:
     def _send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        wait, status, content, sentence = 0.05, 0, b"", ""
+        wait = 0.05
+        status = 0
+        content = b""
+        sentence = ""
         for attempt in range(self.retries + 1):
-            status, content = 0, b""
+            status = 0
+            content = b""
             try:
                 response = self._http.request(method, path, content=body, headers=headers)
-                status, content = response.status_code, response.content
+                status = response.status_code
+                content = response.content
             except self._lost as error:
                 sentence = f"{self._http.base_url} did not answer: {error}."
             if 200 <= status < 300:
@@ -99,9 +105,11 @@ class Connection:
             raise ServiceError(sentence, 0)
         try:
             problem = json.loads(content)
-            sentence, field = problem["detail"], problem.get("field")
+            sentence = problem["detail"]
+            field = problem.get("field")
         except (ValueError, KeyError, TypeError):
-            sentence, field = f"the service answered with the status {status}.", None
+            sentence = f"the service answered with the status {status}."
+            field = None
         raise ServiceError(sentence, status, field=field)
 
     def _call(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -361,7 +369,9 @@ class Client(Connection):
 
 
 def _arms(arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> Any:
-    return dict(arms) if isinstance(arms, Mapping) else None if arms is None else list(arms)
+    if arms is None:
+        return None
+    return dict(arms) if isinstance(arms, Mapping) else list(arms)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -370,4 +380,6 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _id(id: str | None) -> str:
-    return uuid.uuid4().hex if id is None else id
+    if id is None:
+        return uuid.uuid4().hex
+    return id

@@ -70,7 +70,8 @@ class Gate:
     def require(self, headers: Headers, method: str) -> None:
         """Refuse a request that a page of another origin sent; a `Problem` with the status 403."""
         said = {key: value.decode("latin-1") for key, value in headers if key in _ASKED}
-        host, origin = said.get(b"host"), said.get(b"origin")
+        host = said.get(b"host")
+        origin = said.get(b"origin")
         if self.closed and host is not None and not self._own(_host_of(host)):
             raise Problem(
                 403,

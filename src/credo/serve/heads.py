@@ -16,8 +16,9 @@ from credo.serve.problems import PROBLEM, Problem, problem_reply
 
 __all__ = ["HEAD", "WAIT", "LimitedHeads"]
 
-HEAD, WAIT = 1 << 16, 10.0
-"""The longest head of a request in bytes, and for how many seconds it may come."""
+# The longest head of a request in bytes, and for how many seconds it may come.
+HEAD = 1 << 16
+WAIT = 10.0
 
 
 class LimitedHeads(HttpToolsProtocol):
@@ -48,7 +49,8 @@ class LimitedHeads(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """A head came whole: what follows is a body, which the routes limit."""
         self._stop_clock()
-        self._length, self._whole = 0, True
+        self._length = 0
+        self._whole = True
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:

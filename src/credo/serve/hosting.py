@@ -29,7 +29,9 @@ class BanditModel:
     """A `Bandit` that takes the lines of a journal, whose time is that of the latest line."""
 
     def __init__(self, bandit: Bandit, spec: BanditSpec, time: _JournalTime) -> None:
-        self.bandit, self.spec, self._time = bandit, spec, time
+        self.bandit = bandit
+        self.spec = spec
+        self._time = time
         self.columns = None
 
     @property
@@ -114,7 +116,9 @@ class BanditModel:
             return {"reason": str(error), "refused": 422}
         if statuses[0] == "expired":
             return {"reason": f"id must be in the window; that of {event.id!r} is over.", "refused": 410}
-        return {"status": statuses[0]} if content.values is None else {"statuses": statuses}
+        if content.values is None:
+            return {"status": statuses[0]}
+        return {"statuses": statuses}
 
     def _rewarded(self, id: str, content: Reward) -> list[str | None]:
         """What became of the reward of a decision, or of those of the places of a slate."""
@@ -211,9 +215,13 @@ class Hosted:
     """
 
     def __init__(self, row: ModelRow) -> None:
-        self.number, self.name, self.created = row.number, row.name, row.time
-        self.lines, self.since = row.parent or row.number, row.since
-        self.spec_line, self.spec = row.spec, read_line(row.spec)
+        self.number = row.number
+        self.name = row.name
+        self.created = row.time
+        self.lines = row.parent or row.number
+        self.since = row.since
+        self.spec_line = row.spec
+        self.spec = read_line(row.spec)
         self.challenger: Hosted | None = None
         self.stage: Stage = "waiting"
         self.reason = ""
@@ -222,7 +230,9 @@ class Hosted:
         self.seen = self.applied = 0
         self.rows = 0
         self.latest: float | None = None
-        self.saved_seq, self.saved_at, self.unsaved = 0, 0.0, 0
+        self.saved_seq = 0
+        self.saved_at = 0.0
+        self.unsaved = 0
         self.taken = self.forecasts = self.decided = 0
         self.notes: list[str] = []
 
@@ -230,7 +240,9 @@ class Hosted:
     def _first_columns(spec: TableSpec) -> Columns:
         schema = spec.schema()
         timed = spec.seconds is not None
-        return Columns(spec.target, timed=timed) if schema is None else Columns.of(schema, timed)
+        if schema is None:
+            return Columns(spec.target, timed=timed)
+        return Columns.of(schema, timed)
 
     @property
     def needs(self) -> int:
@@ -242,7 +254,9 @@ class Hosted:
     @property
     def learned(self) -> int:
         """How many rows or rewards its model has learned, also before the latest start."""
-        return 0 if self.model is None else self.model.rows
+        if self.model is None:
+            return 0
+        return self.model.rows
 
     @property
     def silent(self) -> bool:
@@ -251,13 +265,19 @@ class Hosted:
 
     def become(self, other: Hosted) -> None:
         """Take the place of another model: learn and answer as its challenger does."""
-        self.spec, self.spec_line = other.spec, other.spec_line
-        self.model, self.applied, self.columns = other.model, other.applied, other.columns
-        self.unsaved, self.challenger, other.stage = max(self.unsaved, 1), None, "removed"
+        self.spec = other.spec
+        self.spec_line = other.spec_line
+        self.model = other.model
+        self.applied = other.applied
+        self.columns = other.columns
+        self.unsaved = max(self.unsaved, 1)
+        self.challenger = None
+        other.stage = "removed"
 
     def require_forward(self, content: Content, latest: float | None) -> None:
         """Refuse a row that is older than the latest by more than its model allows."""
-        spec, given = self.spec, getattr(content, "time", None)
+        spec = self.spec
+        given = getattr(content, "time", None)
         if given is None or latest is None or not isinstance(spec, TableSpec) or spec.seconds is None:
             return
         if given < (limit := latest - spec.lateness * spec.seconds):
@@ -277,11 +297,15 @@ class Hosted:
 
 def begin(spec: ModelSpec, first: Sequence[Content], folder: Path) -> Model:
     """A new model, by its first rows where they say what columns mean; `folder` is that of the snapshots."""
-    return BanditModel.start(spec) if isinstance(spec, BanditSpec) else TableModel.start(spec, first, folder)
+    if isinstance(spec, BanditSpec):
+        return BanditModel.start(spec)
+    return TableModel.start(spec, first, folder)
 
 
 def _load(path: Path, spec: ModelSpec) -> Model:
-    return BanditModel.load(path, spec) if isinstance(spec, BanditSpec) else TableModel.load(path, spec)
+    if isinstance(spec, BanditSpec):
+        return BanditModel.load(path, spec)
+    return TableModel.load(path, spec)
 
 
 def restore(hosted: Hosted, store: Store, folder: Path) -> tuple[Model, int] | None:

@@ -20,7 +20,8 @@ class Inbox(Generic[T]):
     def __init__(self, size: Callable[[T], int] = lambda thing: 1) -> None:
         self._size = size
         lock = threading.RLock()
-        self.turn, self._empty = threading.Condition(lock), threading.Condition(lock)
+        self.turn = threading.Condition(lock)
+        self._empty = threading.Condition(lock)
         self.ending = False
         self._waiting = self._lent = self._late = False
         self._things: deque[T] = deque()
@@ -52,7 +53,8 @@ class Inbox(Generic[T]):
                 self._late = True
                 self.turn.wait()
             self._waiting = self._late = False
-            taken, size = list[T](), 0
+            taken = list[T]()
+            size = 0
             while self._things:
                 size += self._size(self._things[0])
                 if most is not None and taken and size > most:
@@ -60,7 +62,9 @@ class Inbox(Generic[T]):
                 taken.append(self._things.popleft())
             if not self._things:
                 self._empty.notify_all()
-            return None if self.ending and not taken else taken
+            if self.ending and not taken:
+                return None
+            return taken
 
     def wait_until_empty(self, seconds: float) -> None:
         """Wait until the thread has taken all that was put in, at most so long."""

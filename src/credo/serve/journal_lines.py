@@ -68,7 +68,9 @@ def time_of(event: Event) -> float | None:
 
 def kind_of(kind: str, content: Content) -> str:
     """The kind under which a line is kept: each part of a reward has its own."""
-    return f"{_PART}{content.part}" if isinstance(content, Reward) and content.part is not None else kind
+    if isinstance(content, Reward) and content.part is not None:
+        return f"{_PART}{content.part}"
+    return kind
 
 
 def event_of(line: Line, *, old: bool = False) -> Event:

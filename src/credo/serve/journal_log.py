@@ -49,7 +49,8 @@ def log_lines(folder: Path, model: str) -> Iterator[dict[str, Any]]:
 
 def _said(event: Event, answer: Mapping[str, Any], arms: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The lines of a log that an event is."""
-    content, about = event.content, {"id": event.id, "time": event.time}
+    content = event.content
+    about = {"id": event.id, "time": event.time}
     if isinstance(content, Decide):
         seen = {"kind": "decision", **_asked(content)}
         left = list(arms if content.arms is None else content.arms)

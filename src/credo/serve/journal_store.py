@@ -28,8 +28,9 @@ from credo.serve.problems import Problem
 
 __all__ = ["DAY", "FORMAT", "Store"]
 
-FORMAT, DAY = 2, 86_400.0
-"""The version of the tables, and the seconds of a day."""
+# The version of the tables, and the seconds of a day.
+FORMAT = 2
+DAY = 86_400.0
 
 _TABLES = """
 CREATE TABLE models (
@@ -65,7 +66,8 @@ class Store:
     """
 
     def __init__(self, path: Path, *, write: bool = False, remember: float | None = None) -> None:
-        self.path, self.remember = path, remember
+        self.path = path
+        self.remember = remember
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30.0)
             if write:
@@ -159,7 +161,8 @@ class Store:
         files = [one.file for one in self.snapshots(number)]
         self._do("DELETE FROM snapshots WHERE model = ?", (number,))
         self._do("UPDATE snapshots SET model = ? WHERE model = ?", (number, challenger))
-        spec, since = self.spec(challenger), self.last()
+        spec = self.spec(challenger)
+        since = self.last()
         self._do("DELETE FROM models WHERE number = ?", (challenger,))
         self._do("UPDATE models SET spec = ?, since = ? WHERE number = ?", (spec, since, number))
         return files
@@ -168,7 +171,8 @@ class Store:
         """Write a line; if there is one with this id, of equal content, its number. A `Problem` where its
         content is another one, or where what it is about is not there.
         """
-        row, given = None, 0
+        row = None
+        given = 0
         line = kind_of(kind, content)
         if kind in ("label", "reward"):
             about = ("predict",) if kind == "label" else ("decide", "observe")
@@ -179,7 +183,8 @@ class Store:
                     404, f"id must be that of a {what}; there is none with the id {id!r}.", field="id"
                 )
             if kind == "label":
-                given, row = found[0], decode_line("predict", found[1])
+                given = found[0]
+                row = decode_line("predict", found[1])
             self._require_young(id, found[2])
         at = self.now()
         cursor = self._do(

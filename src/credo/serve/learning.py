@@ -75,9 +75,13 @@ class Learner(Worker):
         after: Callable[[set[Hosted]], None],
     ) -> None:
         super().__init__("credo-learner")
-        self.store, self._keep, self._build, self._after = store, keep, build, after
+        self.store = store
+        self._keep = keep
+        self._build = build
+        self._after = after
         self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
-        self.submit, self.end = self._inbox.put, self._inbox.end
+        self.submit = self._inbox.put
+        self.end = self._inbox.end
         self.wait_until_taken = self._inbox.wait_until_empty
         self._recent: dict[int, bytes] = {}
         self._replies: list[tuple[Ticket, Reply]] = []
@@ -174,9 +178,11 @@ class Learner(Worker):
         try:
             answers = model.apply(events, self._given)
         except Exception as error:  # a failure of one model must not end the others
-            hosted.stage, hosted.reason = "failed", f"{type(error).__name__}: {error}"
+            hosted.stage = "failed"
+            hosted.reason = f"{type(error).__name__}: {error}"
             return
-        hosted.applied, hosted.columns = events[-1].seq, model.columns
+        hosted.applied = events[-1].seq
+        hosted.columns = model.columns
         hosted.unsaved += len(events)
         predicted = sum(event.kind == "predict" for event in events)
         hosted.taken += len(events) - predicted
@@ -199,20 +205,23 @@ class Learner(Worker):
                     return
                 self.apply(hosted, events)
         except CredoError as error:  # old lines are gone, and no snapshot has what came of them
-            hosted.stage, hosted.reason = "failed", str(error)
+            hosted.stage = "failed"
+            hosted.reason = str(error)
 
     def _built(self, built: Built) -> None:
         hosted = built.hosted
         if hosted.stage == "removed":
             return
         if isinstance(built.model, CredoError):
-            hosted.stage, hosted.reason = "failed", str(built.model)
+            hosted.stage = "failed"
+            hosted.reason = str(built.model)
             return
         if built.model is None:
             hosted.stage = "waiting"
             self.consider(hosted)  # rows may have come meanwhile
             return
-        hosted.model, hosted.applied = built.model, built.applied
+        hosted.model = built.model
+        hosted.applied = built.applied
         hosted.columns = built.model.columns
         self.catch_up(hosted, hosted.seen)
         if hosted.stage != "failed":
@@ -225,7 +234,9 @@ class Learner(Worker):
 
     def _answer(self, seq: int) -> bytes | None:
         found = self._recent.get(seq)
-        return self.store.answer(seq) if found is None else found
+        if found is None:
+            return self.store.answer(seq)
+        return found
 
     def _reply(self, lines: Lines) -> None:
         replies = [self._one(lines.hosted, entry) for entry in lines.entries]

@@ -12,8 +12,9 @@ from credo.serve.writing import Writer
 
 __all__ = ["LEAST", "MOST", "move_old_lines"]
 
-LEAST, MOST = 1_000, 10_000
-"""The least and the most lines of a file."""
+# The least and the most lines of a file.
+LEAST = 1_000
+MOST = 10_000
 
 
 class _Move:
@@ -22,8 +23,11 @@ class _Move:
     size = 1
 
     def __init__(self, model: int, row: ArchiveRow, folder: Path) -> None:
-        self.model, self.row, self.path = model, row, folder / row.file
-        self.done, self.moved = threading.Event(), False
+        self.model = model
+        self.row = row
+        self.path = folder / row.file
+        self.done = threading.Event()
+        self.moved = False
 
     def write(self, store: Store) -> None:
         self.moved = store.archive(self.model, self.row)
@@ -41,7 +45,8 @@ class _Move:
 
 def move_old_lines(store: Store, writer: Writer, model: int, before: float) -> int:
     """Move the lines of a model from before a time, as far as all its snapshots have them; how many."""
-    moved, folder = 0, archive_folder(store.path)
+    moved = 0
+    folder = archive_folder(store.path)
     while len(lines := store.movable(model, before, MOST)) >= LEAST:
         move = _Move(model, write_lines(folder, model, lines), folder)
         writer.submit(move, always=True)

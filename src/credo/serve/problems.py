@@ -24,8 +24,10 @@ __all__ = [
     "problem_reply",
 ]
 
-JSON, LINES, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
-"""The kinds of bodies: JSON, lines of JSON, and a refusal (RFC 9457)."""
+# The kinds of bodies: JSON, lines of JSON, and a refusal (RFC 9457).
+JSON = "application/json"
+LINES = "application/x-ndjson"
+PROBLEM = "application/problem+json"
 
 FAILED = "the service failed; this is a bug in credo, please report it."
 """What is said of a failure that nobody thought of."""

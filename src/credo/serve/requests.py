@@ -39,9 +39,10 @@ __all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_
 BATCH = 10_000
 """The most rows of a batch."""
 
-NEW, WIDE = 100, 10_000
-"""How many new columns one row may bring, and how many columns a row may have at all. Each new column makes a
-model grow, which takes time; a thousand misspelt ones are a mistake, and not a thousand inputs."""
+# How many new columns one row may bring, and how many columns a row may have at all. Each new column makes
+# a model grow, which takes time; a thousand misspelt ones are a mistake, and not a thousand inputs.
+NEW = 100
+WIDE = 10_000
 
 NESTED = 8
 """How deep objects of a context may be nested."""
@@ -164,7 +165,8 @@ def read_request(
         when = _time(content.get("time"), columns, id is not None)
         return id, Predict(_row(_present(content, "x"), columns, strict), when)
     x = _row(_present(content, "x"), columns, strict) if kind == "learn" else {}
-    y, weight = _target(_present(content, "y"), columns), _weight(content.get("weight"))
+    y = _target(_present(content, "y"), columns)
+    weight = _weight(content.get("weight"))
     if kind == "label":
         return id, Label(y, weight)
     return id, Learn(x, y, weight, _time(content.get("time"), columns, True))
@@ -380,7 +382,8 @@ def _list(field: str, values: Any) -> list[float]:
 
 
 def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
-    reward, odds = content.get("reward"), content.get("propensity")
+    reward = content.get("reward")
+    odds = content.get("propensity")
     if isinstance(odds, dict):
         odds = {arm: _number(f"propensity.{arm}", p) for arm, p in odds.items()}
     elif odds is not None:
@@ -392,4 +395,6 @@ def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
 def as_context(context: dict[str, Any] | list[float] | None) -> Any:
     """A context as a bandit takes it."""
     with np.errstate(over="ignore"):  # the bandit refuses what is too large
-        return np.asarray(context, np.float32) if isinstance(context, list) else context
+        if isinstance(context, list):
+            return np.asarray(context, np.float32)
+        return context

@@ -56,7 +56,9 @@ class _Note:
     size = 1
 
     def __init__(self, frozen: _Frozen, digest: str) -> None:
-        self.frozen, self.digest, self.done = frozen, digest, threading.Event()
+        self.frozen = frozen
+        self.digest = digest
+        self.done = threading.Event()
         self.old: list[str] = []
 
     def write(self, store: Store) -> None:
@@ -87,7 +89,9 @@ class Snapshots(Worker):
 
     def __init__(self, folder: Path, writer: Writer, keep: float | None = None) -> None:
         super().__init__("credo-snapshots")
-        self.folder, self._writer, self._keep = folder, writer, keep
+        self.folder = folder
+        self._writer = writer
+        self._keep = keep
         self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
         self.failure = ""
 
@@ -95,7 +99,8 @@ class Snapshots(Worker):
         """Freeze a model, in the learner's thread, and let the file be written."""
         assert hosted.model is not None
         path = self.folder / f"{hosted.number}-{hosted.applied}.credo"
-        hosted.saved_seq, hosted.unsaved = hosted.applied, 0
+        hosted.saved_seq = hosted.applied
+        hosted.unsaved = 0
         try:
             write = hosted.model.freeze(path)
             self._queue.put(_Frozen(hosted.number, hosted.spec_line, hosted.applied, path, write))
@@ -160,7 +165,8 @@ class Reporting:
     size = 1
 
     def __init__(self, service: House, ticket: Ticket) -> None:
-        self.service, self.ticket = service, ticket
+        self.service = service
+        self.ticket = ticket
 
     def refused(self, problem: CredoError) -> None:
         answer_all([(self.ticket, problem_reply(problem))])
@@ -176,7 +182,9 @@ class AddModel(Reporting):
         self, service: House, name: str, spec: ModelSpec, ticket: Ticket, parent: Hosted | None = None
     ) -> None:
         super().__init__(service, ticket)
-        self.name, self.spec, self.parent = name, spec, parent
+        self.name = name
+        self.spec = spec
+        self.parent = parent
         self.row: ModelRow | None = None
         self.rows = self.seen = 0
 
@@ -189,7 +197,8 @@ class AddModel(Reporting):
                 raise Problem(404, f"model {self.name!r} has been removed.", field="name")
             self.row = store.add_model(self.name, spec, parent)
             if parent is not None:
-                self.rows, self.seen = store.count(parent), store.last()
+                self.rows = store.count(parent)
+                self.seen = store.last()
         elif before[0].spec != spec:
             raise Problem(
                 409, f"name must be a new one for another model; {self.name!r} has another one.", field="name"
@@ -201,7 +210,8 @@ class AddModel(Reporting):
             assert before is not None
             return self.reply(Reply(200 if before.stage == "ready" else 202, stage_of(before)))
         hosted = Hosted(self.row)
-        hosted.rows, hosted.seen = self.rows, self.seen
+        hosted.rows = self.rows
+        hosted.seen = self.seen
         if self.parent is None:
             self.service.hosts[self.name] = hosted
         else:
@@ -242,7 +252,8 @@ class Promote(Reporting):
 
     def __init__(self, service: House, hosted: Hosted, challenger: Hosted, ticket: Ticket) -> None:
         super().__init__(service, ticket)
-        self.hosted, self.challenger = hosted, challenger
+        self.hosted = hosted
+        self.challenger = challenger
         self.files: list[str] = []
 
     def write(self, store: Store) -> None:
@@ -274,13 +285,17 @@ class Append(Reporting):
         many: bool,
     ) -> None:
         super().__init__(service, ticket)
-        self.hosted, self.kind, self.rows, self.many = hosted, kind, rows, many
+        self.hosted = hosted
+        self.kind = kind
+        self.rows = rows
+        self.many = many
         self.size = len(rows)
         self.entries: list[Event | int] = []
         self.latest: float | None = None
 
     def write(self, store: Store) -> None:
-        self.entries, self.latest = [], self.hosted.latest
+        self.entries = []
+        self.latest = self.hosted.latest
         if self.hosted.stage == "removed":
             raise Problem(404, f"model {self.hosted.name!r} has been removed.", field="name")
         if self.many:
@@ -310,7 +325,7 @@ class Append(Reporting):
 
 
 def _later(one: float | None, other: float | None) -> float | None:
-    return one if other is None else other if one is None else max(one, other)
+    return max((time for time in (one, other) if time is not None), default=None)
 
 
 def stage_of(hosted: Hosted) -> bytes:
@@ -386,7 +401,8 @@ class Service:
     """
 
     def __init__(self, folder: Path, options: ServiceOptions | None = None) -> None:
-        self.folder, self.options = folder, options or ServiceOptions()
+        self.folder = folder
+        self.options = options or ServiceOptions()
         try:
             (folder / SNAPSHOTS).mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -415,7 +431,8 @@ class Service:
         numbered: dict[int, Hosted] = {}
         for row in self.store.models():
             hosted = numbered[row.number] = Hosted(row)
-            hosted.stage, hosted.seen = "building", last
+            hosted.stage = "building"
+            hosted.seen = last
             hosted.rows = self.store.count(hosted.lines)
             if hosted.columns is not None and hosted.columns.timed:
                 hosted.latest = self.store.latest(hosted.lines)
@@ -500,7 +517,8 @@ class Service:
     def _flush(self) -> None:
         """Hand on what a transaction wrote, in the thread that writes."""
         if self._outbox:
-            items, self._outbox = self._outbox, []
+            items = self._outbox
+            self._outbox = []
             one = items[0] if len(items) == 1 and self.callers.alone else None
             if not (isinstance(one, Lines) and self._learn_at_once(one)):
                 self.learner.submit(items)
@@ -577,7 +595,8 @@ class Service:
 
     async def challenge(self, name: str, content: dict[str, Any]) -> Reply:
         """Let another model learn every row of a model beside it."""
-        hosted, spec = self.host(name), read_spec(content)
+        hosted = self.host(name)
+        spec = read_spec(content)
         if not isinstance(hosted.spec, TableSpec) or not isinstance(spec, TableSpec):
             raise Problem(422, "kind must be table: a challenger is for tables.", field="kind")
         if spec.time_unit is not None and hosted.spec.time_unit is None:
@@ -686,7 +705,9 @@ class Service:
                 self.writer.submit(task)
         notes = [_note(row, hosted.columns) for _, row in rows]
         reply = await ticket.future
-        return _with_notes(reply, notes) if any(notes) else reply
+        if any(notes):
+            return _with_notes(reply, notes)
+        return reply
 
 
 def _note(row: Content, columns: Columns | None) -> dict[str, list[str]]:

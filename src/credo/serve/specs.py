@@ -84,7 +84,9 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
     @property
     def seconds(self) -> float | None:
         """The seconds of the unit of time; None if rows have no times."""
-        return None if self.time_unit is None else UNITS[self.time_unit]
+        if self.time_unit is None:
+            return None
+        return UNITS[self.time_unit]
 
     def schema(self) -> Schema | None:
         """What the columns mean, if they are named; None if they are inferred."""

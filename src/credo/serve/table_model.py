@@ -57,7 +57,8 @@ class TableModel:
     """A `Session` that takes the lines of a journal."""
 
     def __init__(self, session: Session, spec: TableSpec) -> None:
-        self.session, self.spec = session, spec
+        self.session = session
+        self.spec = spec
         self.refused = 0
         self.columns = Columns.of(self.schema, spec.seconds is not None)
         self._asked = self.schema
@@ -110,7 +111,8 @@ class TableModel:
 
     def knows(self, event: Event) -> bool:
         """Whether a line brings no new column and no new class, for which programs are to be compiled."""
-        y, goal = getattr(event.content, "y", None), self.schema.target
+        y = getattr(event.content, "y", None)
+        goal = self.schema.target
         new = y is not None and goal.kind.classed and label_text(y, goal.whole) not in goal.classes
         return not new and _row(event).x.keys() <= self.columns.kinds.keys()
 
@@ -121,10 +123,13 @@ class TableModel:
         start = 0
 
         def known(seq: int) -> Answer:
-            return fresh[seq] if seq in fresh else given(seq)
+            if seq in fresh:
+                return fresh[seq]
+            return given(seq)
 
         while start < len(events):
-            learn, stop = events[start].kind != "predict", start
+            learn = events[start].kind != "predict"
+            stop = start
             while stop < len(events) and (events[stop].kind != "predict") == learn:
                 stop += 1
             part = events[start:stop]
@@ -133,7 +138,8 @@ class TableModel:
             answers += some
             start = stop
         if self.schema is not self._asked:  # columns or classes have come
-            self.columns, self._asked = Columns.of(self.schema, self.columns.timed), self.schema
+            self.columns = Columns.of(self.schema, self.columns.timed)
+            self._asked = self.schema
         return answers
 
     def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
@@ -157,7 +163,9 @@ class TableModel:
 
     @property
     def _levels(self) -> tuple[float, ...]:
-        return self.spec.levels if self.session.regression else ()
+        if self.session.regression:
+            return self.spec.levels
+        return ()
 
     def _score(self, forecast: Answer, event: Event) -> float | None:
         """The score of an answer that was given: of its probabilities, or of the normal of its moments."""
@@ -165,8 +173,11 @@ class TableModel:
         if "probs" in forecast:
             goal = self.schema.target
             p = forecast["probs"].get(label_text(y, goal.whole), 0.0)
-            return None if p <= 0 else -math.log(p)
-        mean, sd = forecast["mean"], forecast["sd"]
+            if p <= 0:
+                return None
+            return -math.log(p)
+        mean = forecast["mean"]
+        sd = forecast["sd"]
         if mean is None or not sd:
             return None
         z = (float(y) - mean) / sd
@@ -176,7 +187,8 @@ class TableModel:
         """The times of rows in the unit of the model, none before the latest row, or before the one before it
         if `ordered`: late rows come with the latest one, as those without a time do.
         """
-        unit, latest = self.spec.seconds, self.session.clock
+        unit = self.spec.seconds
+        latest = self.session.clock
         if unit is None:
             return None
         forward: list[float] = []
@@ -212,7 +224,8 @@ class TableModel:
 
     def view(self) -> Answer:
         """What there is to see."""
-        session, tally = self.session, self.session.tally
+        session = self.session
+        tally = self.session.tally
         rows, loss = tally.curve("nlpd", window=200)
         _, base = tally.curve("base_nlpd", window=200)
         few = slice(None, None, max(1, len(rows) // 200))
@@ -284,7 +297,9 @@ def _forecasts(forecasts: Forecasts, levels: Sequence[float]) -> list[tuple[int,
 
 def _plain(value: float) -> float | None:
     """A number as JSON has it: None if it is not finite."""
-    return float(value) if math.isfinite(value) else None
+    if math.isfinite(value):
+        return float(value)
+    return None
 
 
 def _list(values: np.ndarray) -> list[float | None]:

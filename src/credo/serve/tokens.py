@@ -39,7 +39,8 @@ class Tokens:
             words = line.split("#")[0].split()
             if not words:
                 continue
-            digest, allowed = words[0].lower(), frozenset(words[-1].split(","))
+            digest = words[0].lower()
+            allowed = frozenset(words[-1].split(","))
             hexadecimal = len(digest) == 64 and set(digest) <= set("0123456789abcdef")
             if len(words) != 2 or not hexadecimal or not allowed <= set(SCOPES):
                 raise DataError(

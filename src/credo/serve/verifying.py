@@ -55,7 +55,8 @@ def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
     """The verdict on a model; None if it waits for its first rows."""
     hosted = Hosted(row)
     snapshots = list(restored(hosted, store, folder / SNAPSHOTS))
-    notes, last = list(hosted.notes), store.last()
+    notes = list(hosted.notes)
+    last = store.last()
     first: list[Content] = []
     try:
         first = store.first_rows(hosted.lines, hosted.needs)
@@ -92,13 +93,17 @@ def _replay(store: Store, hosted: Hosted, start: tuple[Model, int], last: int, g
 
     def given(seq: int) -> Answer:
         body = store.answer(seq)
-        return fresh.get(seq, {}) if body is None else _read(body) or {}
+        if body is None:
+            return fresh.get(seq, {})
+        return _read(body) or {}
 
     for events in store.events(hosted.lines, applied, last, group):
         for event, answer in zip(events, model.apply(events, given), strict=True):
             fresh[event.seq] = answer
             own = event.seq > hosted.since and not hosted.silent
-            kept = (store.answer(event.seq) if event.kept is None else event.kept) if own else None
+            kept = None
+            if own:
+                kept = store.answer(event.seq) if event.kept is None else event.kept
             other += kept is not None and _read(kept) != {"seq": event.seq, **_plain(answer)}
             lines += 1
     return _Replayed(model, lines, other)

@@ -15,7 +15,8 @@ class Together:
     """
 
     def __init__(self, transport: Any) -> None:
-        self._transport, self._parts = transport, list[bytes]()
+        self._transport = transport
+        self._parts = list[bytes]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -33,7 +34,8 @@ class Together:
 
     def _send(self) -> None:
         if self._parts:
-            parts, self._parts = self._parts, []
+            parts = self._parts
+            self._parts = []
             self._transport.write(b"".join(parts))
 
 

@@ -17,8 +17,9 @@ from credo.serve.threads import Worker
 
 __all__ = ["GROUP", "Task", "Writer"]
 
-GROUP, WAITING = 256, 4096
-"""The most lines of a transaction if they came one by one, and the most that may wait."""
+# The most lines of a transaction if they came one by one, and the most that may wait.
+GROUP = 256
+WAITING = 4096
 
 IDLE = 0.5
 """After how many seconds, at the latest, the answers that wait are written down without requests."""
@@ -61,7 +62,10 @@ class Writer(Worker):
         pause: Callable[[float], None],
     ) -> None:
         super().__init__("credo-writer")
-        self.store, self._forget, self._flush, self._pause = store, forget, flush, pause
+        self.store = store
+        self._forget = forget
+        self._flush = flush
+        self._pause = pause
         self._inbox: Inbox[Task] = Inbox(lambda task: task.size)
         self.end = self._inbox.end
         self._answers: deque[tuple[bytes, int]] = deque()

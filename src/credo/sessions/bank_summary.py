@@ -83,7 +83,8 @@ def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, mos
     slots = linear_places(members)
     if not slots:
         return None
-    beliefs, weights = jax.tree.map(np.asarray, bank.beliefs), np.exp(np.asarray(bank.log_weights))
+    beliefs = jax.tree.map(np.asarray, bank.beliefs)
+    weights = np.exp(np.asarray(bank.log_weights))
     inner = [_inside(pick(beliefs, k)) for k in slots]
     where = _positions(inner[0])  # (D, C)
     against = contrasts(where.shape[1], classes)
@@ -196,13 +197,16 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
 
 def summarize_bank(session: Session) -> BankSummary | None:
     """What the bank of a session has learned about its members; None if it is no bank, or has no row."""
-    tally, members = session.changes, session.members
-    belief, learner = within(session.belief, Bank), within(session.learner, Experts)
+    tally = session.changes
+    members = session.members
+    belief = within(session.belief, Bank)
+    learner = within(session.learner, Experts)
     if tally is None or not tally.rows or belief is None or learner is None:
         return None
     if not members:
         return None
-    now, names = np.asarray(tally.latest, float), tally.experts
+    now = np.asarray(tally.latest, float)
+    names = tally.experts
     mean = tally.grid.sum(axis=0) / tally.rows
     recent, rows = latest_weights(tally)
     widths = _widths(learner, belief, _stacked(session.belief))
@@ -211,7 +215,8 @@ def summarize_bank(session: Session) -> BankSummary | None:
     broken = words.failure_words(names, tally.failures, tally.broken.astype(int).tolist())
     level = _level(session)
     moves = words.motion(members, recent, rows, now, level)
-    wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
+    wide = words.width_words(widths)
+    noise = words.noise_words(members, now, widths)
     narrow = _capital(words.narrowed_words(members, narrowed(learner), len(session.encoding.features)))
     changed = words.change_words(tally)
     whole = [first, broken and _capital(broken), level, moves, changed, wide, _capital(noise), narrow]
@@ -250,7 +255,8 @@ def _level(session: Session) -> str:
     """How the level of a target that is a number has changed; empty if it has not."""
     if not session.regression or not len(session.tally.recent):
         return ""
-    mean, count = float(session.scaler.mean()[0]), int(session.scaler.count[0])
+    mean = float(session.scaler.mean()[0])
+    count = int(session.scaler.count[0])
     return words.level_words(session.encoding.target, session.tally.recent[:, 1], mean, count)
 
 
@@ -268,7 +274,9 @@ def narrowed(learner: Experts) -> list[bool]:  # type: ignore[type-arg]
 def _stacked(belief: object) -> float:
     """The weight of the regression on what the members forecast."""
     around = within(belief, Stacking)
-    return 0.0 if around is None else float(around.share)
+    if around is None:
+        return 0.0
+    return float(around.share)
 
 
 def _widths(learner: Experts, belief: Bank, stacked: float = 0.0) -> Widths:  # type: ignore[type-arg]
@@ -279,12 +287,14 @@ def _widths(learner: Experts, belief: Bank, stacked: float = 0.0) -> Widths:  # 
     sharpness: dict[float, float] = {}
     tails = 0.0
     for k, weight in enumerate(weights.tolist()):
-        member, calibration = pick(inside, k), pick(beliefs, k)
+        member = pick(inside, k)
+        calibration = pick(beliefs, k)
         if not isinstance(member, Calibrated) or not isinstance(calibration, Calibration):
             if not isinstance(member, GaussianClasses | NearestNeighbours):  # these have no variance
                 scales[1.0] = scales.get(1.0, 0.0) + weight
             continue
-        own, factors = _numbers(member.variance_factors), _numbers(member.sharpness)
+        own = _numbers(member.variance_factors)
+        factors = _numbers(member.sharpness)
         # the candidates with the forecast's own tails and sharpness come first, then those with others
         shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
         if np.size(member.scales):  # another has one width, whatever is believed
@@ -307,7 +317,8 @@ def _numbers(values: object) -> list[float]:
 
 def _unit(session: Session) -> str:
     """What an effect is a change of."""
-    target, classes = session.encoding.target, session.encoding.classes
+    target = session.encoding.target
+    classes = session.encoding.classes
     if session.regression:
         return RECIPES[session.settings.task].effect.format(target)
     if len(classes) == 2:
@@ -321,7 +332,8 @@ def _named(session: Session, effects: Effects) -> list[Effect]:
     if session.settings.target.standardised:
         sd = float(session.scaler.sd()[0])
         scale = sd if sd > 0 else 1.0
-    features, classes = session.encoding.features, session.encoding.classes
+    features = session.encoding.features
+    classes = session.encoding.classes
     named: list[Effect] = []
     for (d, c), mean, sd in zip(effects.places.tolist(), effects.mean, effects.sd, strict=True):
         effect: Effect = {"feature": features[d], "mean": scale * float(mean), "sd": scale * float(sd)}

@@ -36,8 +36,9 @@ AnyMember = TableMember | ImageMember
 FEW = 0.05
 """A share that is not worth a word."""
 
-SURE, LEAST_ROWS = 2 / 3, 50
-"""The share of the evidence, and the number of rows, from which on it is said whether the weights move."""
+# The share of the evidence, and the number of rows, from which on it is said whether the weights move.
+SURE = 2 / 3
+LEAST_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Widths:
 
 def walk_of(member: AnyMember) -> float:
     """The variance that each parameter of a member gains at each row; 0 where its world stands still."""
-    return member.walk if isinstance(member, Member) else 0.0
+    if isinstance(member, Member):
+        return member.walk
+    return 0.0
 
 
 def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float, float]:
@@ -68,7 +71,8 @@ def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float
 
 def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> str:
     """Which member leads by the weights at the end (K,), and which by their means over all rows (K,)."""
-    last, whole = int(np.argmax(now)), int(np.argmax(mean))
+    last = int(np.argmax(now))
+    whole = int(np.argmax(mean))
     name = _bracketed(str(members[last]))
     first = f"Of {len(members)} members, {name} leads with {_percent(now[last])} of the weight"
     if last == whole:
@@ -79,7 +83,9 @@ def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> 
 def _bracketed(name: str) -> str:
     """The name of a member as it stands in a sentence: "linear (static, prior 1)"."""
     network, _, rest = name.partition(", ")
-    return f"{network} ({rest})" if rest else network
+    if rest:
+        return f"{network} ({rest})"
+    return network
 
 
 def motion(
@@ -142,9 +148,10 @@ def motion(
     )
 
 
-LEVEL, CLEAR = 0.25, 4.0
-"""By how many standard deviations the latest targets must be off the earlier ones to be another level, and by
-how many standard errors."""
+# By how many standard deviations the latest targets must be off the earlier ones to be another level, and
+# by how many standard errors.
+LEVEL = 0.25
+CLEAR = 4.0
 
 
 def level_words(target: str, latest: np.ndarray, mean: float, count: int) -> str:
@@ -158,7 +165,8 @@ def level_words(target: str, latest: np.ndarray, mean: float, count: int) -> str
         latest: the latest targets, in the order of the rows.
         mean, count: the mean and the number of all targets, with the latest.
     """
-    late, early = len(latest), count - len(latest)
+    late = len(latest)
+    early = count - len(latest)
     if min(late, early) < LEAST_ROWS:
         return ""
     now = float(latest.mean())
@@ -199,7 +207,9 @@ def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
 def wide_counts(members: Sequence[AnyMember], weights: np.ndarray) -> float:
     """The weight of the members whose counts have a dispersion, where others are Poisson; 0 elsewhere."""
     logs = [member.dispersion if isinstance(member, Member) else math.nan for member in members]
-    return float(weights[np.array(logs) > POISSON].sum()) if POISSON in logs else 0.0
+    if POISSON in logs:
+        return float(weights[np.array(logs) > POISSON].sum())
+    return 0.0
 
 
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
@@ -255,11 +265,15 @@ def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool], inputs:
     comparing = any(isinstance(member, NearMember | ImageMember) for member in members)
     if inputs > MOST_COMPARED and not comparing:
         parts.append("no member looks for rows that are alike")
-    return f"the table is wide: {', and '.join(parts)}" if parts else ""
+    if parts:
+        return f"the table is wide: {', and '.join(parts)}"
+    return ""
 
 
 def _percent(share: float) -> str:
     """A share in percent, without digits that nobody reads: "57%", or ">99%"."""
     if 0.995 < share < 1.0 - 1e-6:
         return ">99%"
-    return "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
+    if 0.0 < share < 0.005:
+        return "<1%"
+    return f"{share:.0%}"

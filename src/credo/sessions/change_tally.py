@@ -17,9 +17,12 @@ from credo.recipes.drift import Drift, DriftKind
 
 __all__ = ["ChangeSummary", "ChangeTally"]
 
-LONGEST, BINS, ALARMS, SHOWN = 300, 200, 1000, 5
-"""The largest number of blocks of rows, of bins of run lengths, of reported changes that are kept, and of
-changes that a sentence names."""
+# The largest number of blocks of rows, of bins of run lengths, of reported changes that are kept, and of
+# changes that a sentence names.
+LONGEST = 300
+BINS = 200
+ALARMS = 1000
+SHOWN = 5
 
 _STATE = ("grid", "curves", "alarms", "latest", "largest")
 _LATER = ("failures", "broken")
@@ -84,7 +87,10 @@ class ChangeTally:
     def __init__(self, drift: Drift | str, members: Sequence[str] = ()) -> None:
         self.kind: DriftKind = "mixture" if members else Drift.parse(drift).kind
         self.members = tuple(members)
-        self.rows, self.size, self.width, self.reported = 0, 1, 1, 0
+        self.rows = 0
+        self.size = 1
+        self.width = 1
+        self.reported = 0
         self.grid = np.zeros((0, len(self.experts) if self.kind == "mixture" else BINS))
         self.curves = np.zeros((0, 2))
         self.alarms = np.zeros((0, 2))
@@ -96,7 +102,9 @@ class ChangeTally:
     @staticmethod
     def of(drift: Drift | str, members: Sequence[str] = ()) -> ChangeTally | None:
         """A tally for a drift that reports changes or for a bank, or None for any other learner."""
-        return ChangeTally(drift, members) if members or Drift.parse(drift).wrapped else None
+        if members or Drift.parse(drift).wrapped:
+            return ChangeTally(drift, members)
+        return None
 
     def add(self, steps: Steps) -> None:
         """Take in the steps of consecutive rows."""
@@ -138,7 +146,8 @@ class ChangeTally:
         while len(self.grid) > LONGEST:
             self._grow(len(self.grid) + len(self.grid) % 2)
             self.grid = self.grid[::2] + self.grid[1::2]
-            peaks, sums = self.curves[:, 0], self.curves[:, 1]
+            peaks = self.curves[:, 0]
+            sums = self.curves[:, 1]
             self.curves = np.stack([np.maximum(peaks[::2], peaks[1::2]), sums[::2] + sums[1::2]], axis=1)
             self.size *= 2
 
@@ -169,7 +178,9 @@ class ChangeTally:
             "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
             "failed": self.broken.astype(int).tolist(),
         }
-        return {**weights, **self.reported_changes()} if self.members else weights
+        if self.members:
+            return {**weights, **self.reported_changes()}
+        return weights
 
     def reported_changes(self) -> ChangeSummary:
         """The reported changes alone, as JSON data."""
@@ -193,7 +204,8 @@ class ChangeTally:
             shares = [f"{share:.3f} {name}" for share, name in zip(self.latest, self.experts, strict=True)]
             sentences = [f"Weights of the experts at the end: {', '.join(shares)}."]
             if len(self.broken):
-                rows, count = [f"{int(row)}" for row in self.broken[:SHOWN]], len(self.broken)
+                rows = [f"{int(row)}" for row in self.broken[:SHOWN]]
+                count = len(self.broken)
                 at = f"row{'s'[: count > 1]} {_listed(rows, count - len(rows))}"
                 sentences.append(f"An expert ran away and began again from its prior at {at}.")
             return sentences
@@ -207,12 +219,14 @@ class ChangeTally:
 
     def reports(self) -> str:
         """Which changes were reported, in words."""
-        soft, count = self.kind == "soft-reset", self.reported
+        soft = self.kind == "soft-reset"
+        count = self.reported
         what, verb = ("full reset", "made") if soft else ("change", "reported")
         if not count:
             return f"No {what} was {verb}"
         rows, began = ([f"{int(row)}" for row in column] for column in self.alarms[:SHOWN].T)
-        was, many = "was" if count == 1 else "were", "s"[: count > 1]
+        was = "was" if count == 1 else "were"
+        many = "s"[: count > 1]
         words = f"{count:,} {what}{many} {was} {verb}, at row{many} {_listed(rows, count - len(rows))}"
         if soft:
             return words

@@ -60,7 +60,8 @@ def _refuse(field: str, what: str) -> NoReturn:
 
 def require_fitting(state: State) -> None:
     """Refuse a session whose parts are malformed, or do not fit together, by a `FormatError`."""
-    encoding, settings = state.encoding, state.settings
+    encoding = state.encoding
+    settings = state.settings
     if encoding.task != settings.task:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
     rows = {"read": state.rows_read, "used": state.rows_used, "refused": state.rows_refused}
@@ -136,10 +137,13 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
 
 def _require_network(state: State) -> None:
     """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
-    encoding, belief, learner = state.encoding, state.belief, state.learner
+    encoding = state.encoding
+    belief = state.belief
+    learner = state.learner
     given = encoding.shape, len(encoding.classes), encoding.first, None, encoding.origin
     like = jax.eval_shape(lambda: build(state.settings, *given)[1])
-    ours, theirs = layout_of(belief), layout_of(like)
+    ours = layout_of(belief)
+    theirs = layout_of(like)
     if ours is None or theirs is None or ours.shapes != theirs.shapes:
         _refuse("settings", "do not fit the belief: they give a network of another size")
     x = jax.ShapeDtypeStruct(encoding.shape, np.float32)
@@ -147,7 +151,9 @@ def _require_network(state: State) -> None:
 
     def answer(believed: Any, row: Any) -> Any:
         forecast = learner.forecast(believed, row)
-        return forecast.probs if classes else forecast.mean
+        if classes:
+            return forecast.probs
+        return forecast.mean
 
     outputs = jax.eval_shape(answer, belief, x)
     size = int(np.prod(outputs.shape))

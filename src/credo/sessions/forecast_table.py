@@ -117,7 +117,9 @@ def _targets(
         return ["" if kind == "csv" else "null"] * len(forecasts.lines)
     if forecasts.probs is None:
         numbers = [float(number) for number in forecasts.targets]
-        return list(map(_short, numbers)) if kind == "csv" else list(map(json.dumps, numbers))
+        if kind == "csv":
+            return list(map(_short, numbers))
+        return list(map(json.dumps, numbers))
     labels = as_cells(forecasts.classes)
     return [labels[number] for number in forecasts.targets.tolist()]
 
@@ -132,7 +134,9 @@ def as_words(label: str) -> str:
     >>> as_words("=1+1"), as_words("-1.5")
     ("'=1+1", '-1.5')
     """
-    return f"'{label}" if label.startswith(_FORMULA) and not is_number(label) else label
+    if label.startswith(_FORMULA) and not is_number(label):
+        return f"'{label}"
+    return label
 
 
 def _json_cells(labels: Sequence[str]) -> list[str]:
@@ -160,7 +164,9 @@ def as_csv(rows: Iterable[Sequence[str]]) -> str:
 def _short(number: float) -> str:
     """A number in few digits where they say it exactly."""
     text = f"{number:.8g}"
-    return text if float(text) == number else repr(number)
+    if float(text) == number:
+        return text
+    return repr(number)
 
 
 def as_json_lines(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

@@ -54,7 +54,9 @@ class Forecasts(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The most probable class of each row; empty for a regression."""
-        return [] if self.probs is None else [self.classes[top] for top in self.probs.argmax(axis=1)]
+        if self.probs is None:
+            return []
+        return [self.classes[top] for top in self.probs.argmax(axis=1)]
 
 
 def forecast_blocks(
@@ -75,7 +77,8 @@ def forecast_blocks(
     parts: list[tuple[np.ndarray, ...]] = []
     for block in blocks:
         for start in range(0, len(block), chunk):
-            x, times = block.x[start : start + chunk], block.times
+            x = block.x[start : start + chunk]
+            times = block.times
             dts = None if times is None else steps_after(times[start : start + chunk], clock)
             ahead = None if dts is None else dts.astype(np.float32)
             parts.append(forecast_rows(packed, x, chunk, probabilities, ahead))
@@ -93,7 +96,9 @@ def forecast_blocks(
 
 
 def _one_array(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts)
 
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
@@ -102,10 +107,12 @@ def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Co
     mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
     quantiles = None
     if outcome.quantiles is not None:
-        location, scale = scaling.location[:, None], scaling.scale[:, None]
+        location = scaling.location[:, None]
+        scale = scaling.scale[:, None]
         quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
     if np.count_nonzero(known) < len(known):
-        mean, sd = np.where(known, mean, np.nan), np.where(known, sd, np.nan)
+        mean = np.where(known, mean, np.nan)
+        sd = np.where(known, sd, np.nan)
     return mean, sd, quantiles
 
 
@@ -116,7 +123,9 @@ def in_columns(
 
     def joined(parts: Sequence[Column]) -> Column:
         present = [part for part in parts if part is not None]
-        return np.concatenate(present) if len(present) > 1 else next(iter(present), None)
+        if len(present) > 1:
+            return np.concatenate(present)
+        return next(iter(present), None)
 
     wide = [(_wide(probs, len(classes)), *rest) for probs, *rest in parts]
     columns = wide[0] if len(wide) == 1 else map(joined, zip(*wide, strict=True))

@@ -52,7 +52,8 @@ class Spreads:
 
     def __init__(self, steps: np.ndarray) -> None:
         self.steps = steps
-        self.total, self.count = np.zeros(len(steps)), np.zeros(len(steps))
+        self.total = np.zeros(len(steps))
+        self.count = np.zeros(len(steps))
 
     def add(self, history: History, ticks: np.ndarray, values: np.ndarray) -> History:
         """Take in rows that follow a history; the history after them, as long as it is needed."""
@@ -60,7 +61,8 @@ class Spreads:
             return history
         before = -(2**62) if history.last is None else history.last
         later = ticks > np.maximum.accumulate(np.concatenate([[before], ticks[:-1]]))
-        ticks, values = ticks[later], values[later]
+        ticks = ticks[later]
+        values = values[later]
         whole = history.merged(ticks, values)
         gaps = (values[:, None] - whole.at(ticks[:, None] - self.steps)) ** 2
         self.count += np.isfinite(gaps).sum(axis=0)
@@ -86,13 +88,16 @@ class HorizonScores:
     """
 
     def __init__(self, encoding: SeriesEncoding, horizon: int) -> None:
-        self.horizon, self.seasons = horizon, encoding.used
+        self.horizon = horizon
+        self.seasons = encoding.used
         self.steps = np.arange(1, horizon + 1)
         whole = [self._back(season) for season in self.seasons]
         self.spreads = Spreads(np.unique(np.concatenate([self.steps, *whole])))
         shape = len(METHODS), horizon
         self.sums = {name: np.zeros(shape) for name in ("crps", "nlpd", "square")}
-        self.inside, self.count, self.origins = np.zeros(horizon), np.zeros(horizon), 0
+        self.inside = np.zeros(horizon)
+        self.count = np.zeros(horizon)
+        self.origins = 0
         self.season: int | None = None
         self.history = History.empty()
 
@@ -131,7 +136,8 @@ class HorizonScores:
         crps = sample_crps(y0, forecast.paths, fair=forecast.drawn)
         self._take(0, known, crps, -density, (y0 - forecast.mean) ** 2)
         for row, (mean, sd) in enumerate(others, 1):
-            mean, sd = np.where(known, mean, 0.0), np.where(known, sd, 1.0)
+            mean = np.where(known, mean, 0.0)
+            sd = np.where(known, sd, 1.0)
             nlpd = 0.5 * ((y0 - mean) / sd) ** 2 + np.log(sd) + 0.5 * math.log(2 * math.pi)
             self._take(row, known, normal_crps(y0, mean, sd), nlpd, (y0 - mean) ** 2)
         low, high = forecast.quantile((0.05, 0.95)).T

@@ -105,18 +105,23 @@ def permutation_importance(
     if most is not None and len(block) > most:
         places = np.linspace(0, len(block) - 1, max(most, LEAST)).astype(int)
         block = Block(block.x[places], block.y[places], block.lines[places], len(places))
-    own, random, count = _losses(session, block), np.random.default_rng(seed), len(block)
+    own = _losses(session, block)
+    random = np.random.default_rng(seed)
+    count = len(block)
     columns = _features(encoding.schema)
     rises = np.zeros((len(columns), count, 2))
     for rise, features in zip(rises, columns.values(), strict=True):
         for _ in range(repeats):
-            order, x = random.permutation(count), block.x.copy()
+            order = random.permutation(count)
+            x = block.x.copy()
             x[order, features] = block.x[np.roll(order, -1), features]
             rise += (_losses(session, replace(block, x=x)) - own) / repeats
-    nlpd, after = rises[:, :, 0].mean(axis=1), (rises[:, :, 1] + own[:, 1]).mean(axis=1)
+    nlpd = rises[:, :, 0].mean(axis=1)
+    after = (rises[:, :, 1] + own[:, 1]).mean(axis=1)
     root = np.sqrt if session.regression else np.asarray
     base = float(root(own[:, 1].mean()))
-    ranked, names = np.argsort(-nlpd, kind="stable"), list(columns)
+    ranked = np.argsort(-nlpd, kind="stable")
+    names = list(columns)
     return Importance(
         count,
         tuple(names[place] for place in ranked),
@@ -132,7 +137,9 @@ def no_table(encoding: Encoding) -> str:
     """What the rows are if they have no columns to compare; "" for those of a table."""
     if isinstance(encoding, SeriesEncoding):
         return "a series"
-    return "" if isinstance(encoding, TableEncoding) else "images"
+    if isinstance(encoding, TableEncoding):
+        return ""
+    return "images"
 
 
 def _encoded(encoding: TableEncoding, rows: Rows | Iterable[Chunk]) -> Block:

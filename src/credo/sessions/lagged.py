@@ -42,7 +42,8 @@ def groups(horizon: int) -> tuple[int, ...]:
     >>> groups(24), groups(2)
     ((1, 3, 8, 24), (1, 2))
     """
-    ends, end = {1, horizon}, horizon
+    ends = {1, horizon}
+    end = horizon
     while end > GROWTH:
         end = -(-end // GROWTH)
         ends.add(end)
@@ -61,10 +62,14 @@ def forecast_direct(
     """
     encoding = sessions[0][1].encoding
     assert isinstance(encoding, SeriesEncoding)
-    start, clock, offset = origin_of(encoding), encoding.columns.clock, encoding.history.offset
+    start = origin_of(encoding)
+    clock = encoding.columns.clock
+    offset = encoding.history.offset
     ticks = np.arange(start + 1, start + horizon + 1)
     levels = ((np.arange(count) + 0.5) / count).tolist()
-    means, sds, paths = np.empty((1, horizon)), np.empty((1, horizon)), np.empty((count, horizon))
+    means = np.empty((1, horizon))
+    sds = np.empty((1, horizon))
+    paths = np.empty((count, horizon))
     begun = 0
     for end, session in sessions:
         require_ready(session)
@@ -78,7 +83,9 @@ def forecast_direct(
         )
         forecasts = session.predict(block, levels)
         assert forecasts.mean is not None and forecasts.sd is not None and forecasts.quantiles is not None
-        means[0, steps], sds[0, steps], paths[:, steps] = forecasts.mean, forecasts.sd, forecasts.quantiles.T
+        means[0, steps] = forecasts.mean
+        sds[0, steps] = forecasts.sd
+        paths[:, steps] = forecasts.quantiles.T
         begun = end
     return PathForecast(ticks, clock.texts(ticks, offset), means[0], sds[0], paths, means, sds)
 
@@ -156,8 +163,11 @@ class Lagged:
         if multistep == "direct" and lags is not None:
             raise CredoError("lags must be None where multistep is direct, which has its own for each group.")
         self._said = SeriesOptions(time, target, horizon, lags, seasons, known)
-        self.horizon, self.multistep, self.paths = horizon, multistep, paths
-        self.strict, self._options = strict, Options(**options)
+        self.horizon = horizon
+        self.multistep = multistep
+        self.paths = paths
+        self.strict = strict
+        self._options = Options(**options)
         self._task: TaskName | None = task
         self.sessions: list[tuple[int, Session]] = []
 
@@ -309,7 +319,8 @@ class Lagged:
         encoding = loaded[0][1].encoding
         if not isinstance(encoding, SeriesEncoding):
             raise DataError(f"{path} holds no series; load it with `Session.load`.")
-        columns, kind = encoding.columns, "direct" if files else "recursive"
+        columns = encoding.columns
+        kind = "direct" if files else "recursive"
         multistep = require_choice("multistep", kind, get_args(Multistep))
         series = Lagged(
             *(columns.clock.name, columns.target, encoding.horizon),

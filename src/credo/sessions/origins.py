@@ -17,8 +17,9 @@ from credo.tables.cells import to_numbers
 
 __all__ = ["Origins"]
 
-FEWEST, LONG = 30, 200
-"""The least rows that are learned before a forecast is scored; two of each season that is not `LONG` are."""
+# The least rows that are learned before a forecast is scored; two of each season that is not `LONG` are.
+FEWEST = 30
+LONG = 200
 
 
 class Origins:

@@ -149,14 +149,17 @@ def forecast_paths(session: Session, horizon: int, paths: int, known: Known | No
     if not isinstance(encoding, SeriesEncoding):
         raise CredoError("session must be one of a series; got one of a table or of images.")
     require_ready(session)
-    columns, start = encoding.columns, origin_of(encoding)
-    lags, longest = np.asarray(columns.lags), max(columns.lags)
+    columns = encoding.columns
+    start = origin_of(encoding)
+    lags = np.asarray(columns.lags)
+    longest = max(columns.lags)
     window = np.full((paths, longest + horizon), np.nan)
     window[:, :longest] = encoding.history.at(np.arange(start - longest + 1, start + 1))
     ticks = np.arange(start + 1, start + horizon + 1)
     texts = columns.clock.texts(ticks, encoding.history.offset)
     root = jax.random.fold_in(jax.random.key(session.settings.seed), session.rows_used)
-    means, sds = np.empty((paths, horizon)), np.empty((paths, horizon))
+    means = np.empty((paths, horizon))
+    sds = np.empty((paths, horizon))
     for step in range(horizon):
         cells = row_cells(encoding, np.full(paths, ticks[step]), window[:, longest + step - lags], known)
         means[:, step], sds[:, step], window[:, longest + step] = _draw(
@@ -171,7 +174,8 @@ def row_cells(
     encoding: SeriesEncoding, ticks: np.ndarray, lagged: np.ndarray, known: Known | None
 ) -> dict[str, Cells]:
     """The columns of rows at some places (n,) with targets (n, L) before them."""
-    columns, offset = encoding.columns, encoding.history.offset
+    columns = encoding.columns
+    offset = encoding.history.offset
     given = [{} if known is None else known.get(tick, {}) for tick in ticks.tolist()]
     cells: dict[str, Cells] = {columns.clock.name: list(map(_full, columns.clock.texts(ticks, offset)))}
     cells |= {name: [one.get(name) for one in given] for name in columns.known}
@@ -180,7 +184,9 @@ def row_cells(
 
 def _full(text: str) -> str:
     """A time as the encoder reads it: a month is its first day."""
-    return f"{text}-01" if len(text) == 7 and text[4] == "-" else text
+    if len(text) == 7 and text[4] == "-":
+        return f"{text}-01"
+    return text
 
 
 def _draw(session: Session, rows: LaggedChunk, key: jax.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -57,7 +57,8 @@ class Prefix:
     """Digests of the beginnings of a file, plain or gzip, each longer than the last; no more is read."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.line = path, 0
+        self.path = path
+        self.line = 0
         self._hash = hashlib.blake2b(digest_size=16)
         self._end = ord("\n")
         self._blocks = self._read()
@@ -115,7 +116,8 @@ class Found(NamedTuple):
 
 def find_place(path: str, places: Sequence[Progress]) -> Found:
     """Find the place of a file by its rows, among those of a session; a DataError if it cannot be read."""
-    place, changed = None, False
+    place = None
+    changed = False
     known = [one for one in places if one.digest]
     if known:
         prefix = Prefix(path)
@@ -123,7 +125,8 @@ def find_place(path: str, places: Sequence[Progress]) -> Found:
         for one in sorted(known, key=lambda one: one.line):
             alike = heads[min(one.line, HEAD)] == one.head
             if alike and (heads[one.line] if one.line <= HEAD else prefix.upto(one.line)) == one.digest:
-                place, changed = one, False
+                place = one
+                changed = False
             elif alike:
                 changed = True
     return Found(place, changed)

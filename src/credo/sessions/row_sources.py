@@ -95,7 +95,9 @@ class RowSource:
         sizes = self.sizes
         longest = defaults.LONGEST_CHUNK if parameters <= defaults.TINY else defaults.LONG_CHUNK
         sizes.most = max(sizes.rows, min(sizes.most, longest))
-        return sizes.most if parameters <= defaults.SMALL else sizes.rows
+        if parameters <= defaults.SMALL:
+            return sizes.most
+        return sizes.rows
 
 
 def open_dataset(
@@ -139,11 +141,13 @@ def open_dataset(
     if columns.target is not None:
         raise CredoError(f"target is for files; the data set {name!r} has its own target.", field="target")
     whole = load(name)
-    total, images = len(whole), whole.x.ndim > 2
+    total = len(whole)
+    images = whole.x.ndim > 2
     longest = chunk or (defaults.IMAGE_CHUNK if images else defaults.LONGEST_CHUNK)
     chunk = chunk or (defaults.IMAGE_CHUNK if images else defaults.TABLE_CHUNK)
     sizes = ChunkSize(chunk, longest)
-    most = (defaults.IMAGE_ROWS if images else 0) if limit is None else limit
+    usual = defaults.IMAGE_ROWS if images else 0
+    most = usual if limit is None else limit
     rest = max(total - after, 0)
     count = min(rest, most) if most else rest
     shuffled = (not whole.ordered) if shuffle is None else shuffle
@@ -160,21 +164,25 @@ def open_dataset(
     test: list[Chunk | Images] = []
     if "test" in splits(name) and test_rows != -1:
         held = load(name, split="test")
-        most = (defaults.TEST_ROWS if images else 0) if test_rows is None else test_rows
+        usual = defaults.TEST_ROWS if images else 0
+        most = usual if test_rows is None else test_rows
         if most and most < len(held):
             sentences.append(
                 f"{most:,} of its {len(held):,} test rows, drawn by the seed, are scored at the end"
             )
             held = held.rows(np.sort(np.random.default_rng(seed).permutation(len(held))[:most]))
         test = list(_chunks(held, ChunkSize(chunk)))
-    encoding, rows = encoding or _encoding(data, columns), _chunks(data, sizes, after)
+    encoding = encoding or _encoding(data, columns)
+    rows = _chunks(data, sizes, after)
     order_said = (shuffled, sizes, order_of(shuffled, seed))
     return RowSource(name, rows, encoding, count, not shuffled, test, sentences, *order_said)
 
 
 def order_of(shuffled: bool, seed: int) -> str:
     """The order of the rows of a named data set, in words."""
-    return f"shuffled by seed {seed}" if shuffled else "in their own order"
+    if shuffled:
+        return f"shuffled by seed {seed}"
+    return "in their own order"
 
 
 def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEncoding:
@@ -189,7 +197,9 @@ def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEnc
 
 def _target_name(data: Dataset) -> str:
     rest = [column for column in data.columns or {} if column not in data.feature_names]
-    return rest[0] if len(rest) == 1 else "target"
+    if len(rest) == 1:
+        return rest[0]
+    return "target"
 
 
 def _chunks(data: Dataset, sizes: ChunkSize, after: int = 0) -> Iterator[Chunk | Images]:
@@ -199,7 +209,8 @@ def _chunks(data: Dataset, sizes: ChunkSize, after: int = 0) -> Iterator[Chunk |
 
 
 def _slices(count: int, sizes: ChunkSize, after: int) -> Iterator[slice]:
-    start, end = 0, 0
+    start = 0
+    end = 0
     while start < count:
         end += sizes.next()
         if end > after:
@@ -316,7 +327,10 @@ def _seen(chunks: Iterator[Chunk], look: Callable[[Chunk], None]) -> Iterator[Ch
 
 def _schema(first: Sequence[Chunk], said: ColumnOptions) -> Schema:
     """The schema by the first rows of a table, and by what is said about its columns."""
-    target, task, drop, some = str(said.target), said.task, said.drop, said.categorical
+    target = str(said.target)
+    task = said.task
+    drop = said.drop
+    some = said.categorical
     return infer_schema(first, target, task=task, classes=said.classes, drop=drop, categorical=some)
 
 
@@ -325,7 +339,8 @@ def _first_schema(table: TableSource, columns: ColumnOptions, pipe: Pipe | None)
     while True:
         first = table.peek(1)
         while sum(map(len, first)) < defaults.SCHEMA_ROWS and not (pipe is not None and pipe.slow):
-            before, first = first, table.peek(sum(map(len, first)) + 1)
+            before = first
+            first = table.peek(sum(map(len, first)) + 1)
             if len(first) == len(before):
                 break
         count = sum(map(len, first))

@@ -139,7 +139,9 @@ class Results:
     @property
     def baseline_name(self) -> str:
         """What the baseline is."""
-        return "running mean" if self.session.regression else "running majority"
+        if self.session.regression:
+            return "running mean"
+        return "running majority"
 
     @property
     def rows_per_second(self) -> float:
@@ -149,7 +151,8 @@ class Results:
 
 def summarize_run(results: Results) -> Summary:
     """The contents of metrics.json."""
-    session, tally = results.session, results.session.tally
+    session = results.session
+    tally = results.session.tally
     contents: Summary = {
         "format": 1,
         "source": results.source,
@@ -224,16 +227,20 @@ def verdict(results: Results) -> str:
     tally = results.session.tally
     if not tally.scored:
         return "too few rows to score: a regression is scored once 10 targets with some spread were seen"
-    ours, base = tally.latest("nlpd"), tally.latest("base_nlpd")
+    ours = tally.latest("nlpd")
+    base = tally.latest("base_nlpd")
     gain = base - ours
     if not gain > -DIVERGED:
         rate = results.session.settings.learning_rate
         advice = "" if rate is None else f"; try a `learning_rate` below {rate:g}"
         return f"the learner has diverged: its NLPD is {number(ours)} nats a row{advice}"
-    verb = "beats" if gain > LEVEL else "loses to" if gain < -LEVEL else "draws level with"
+    verb = "draws level with"
+    if abs(gain) > LEVEL:
+        verb = "beats" if gain > 0 else "loses to"
     by = f" by {abs(gain):.3f} nats a row" if abs(gain) > LEVEL else ""
     word = "error" if tally.kind.classed else "RMSE"
-    loss, floor = tally.latest("loss"), tally.latest("base_loss")
+    loss = tally.latest("loss")
+    floor = tally.latest("base_loss")
     latest = tally.latest("last_loss") if results.ordered else float("nan")
     stronger = latest < min(loss, floor)
     against = (gain > LEVEL and (loss > floor or stronger)) or (gain < -LEVEL and loss < floor)
@@ -249,4 +256,6 @@ def number(value: float) -> str:
     """A number for a table."""
     if not abs(value) < 1e7:
         return f"{value:.2e}"
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+    if abs(value) < 1000:
+        return f"{value:.4f}"
+    return f"{value:,.1f}"

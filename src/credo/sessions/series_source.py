@@ -57,7 +57,9 @@ def open_series(
         if encoding is None:
             assert series is not None
             first = table.peek(defaults.SCHEMA_ROWS)
-            task, drop, some = columns.task, columns.drop, columns.categorical
+            task = columns.task
+            drop = columns.drop
+            some = columns.categorical
             encoding = infer_series(first, series, task=task, drop=drop, categorical=some)
         elif not isinstance(encoding, SeriesEncoding):
             raise DataError(

@@ -61,7 +61,8 @@ class FrozenSession:
         kept = {name: copy.deepcopy(parts[name]) for name in changing}
         kept |= {"encoding": copy.copy(parts["encoding"]), "early": parts["early"].copy()}
         kept["recovery"] = Recovery.from_dict(copy.deepcopy(parts["recovery"].to_dict()))
-        self._parts, self._packed = {**parts, **kept}, packed
+        self._parts = {**parts, **kept}
+        self._packed = packed
 
     @property
     def rows_used(self) -> int:
@@ -142,7 +143,8 @@ class Counting:
     """
 
     def __init__(self, tally: Tally, changes: ChangeTally | None) -> None:
-        self.tally, self.changes = tally, changes
+        self.tally = tally
+        self.changes = changes
         self._scored: list[Scored] = []
         self._steps: list[Steps] = []
 
@@ -162,8 +164,10 @@ class Counting:
 
     def settle(self) -> Counting:
         """Count all that waits; this."""
-        scored, self._scored = self._scored, []
-        steps, self._steps = join(self._steps), []
+        scored = self._scored
+        self._scored = []
+        steps = join(self._steps)
+        self._steps = []
         if scored:
             add_scored(self.tally, _joined(scored))
         if self.changes is not None and steps is not None:
@@ -194,7 +198,8 @@ def _baseline_crps(scored: Scored, tally: Tally) -> np.ndarray | None:
     """The CRPS of the baseline for each row of a regression."""
     if scored.scaling is None or scored.before is None or not tally.kind.standardised:
         return None
-    location, scale = scored.scaling.location, scored.scaling.scale
+    location = scored.scaling.location
+    scale = scored.scaling.scale
     return normal_crps(np.asarray(scored.scores.y, float), location, baseline_sd(scale, scored.before))
 
 
@@ -240,10 +245,13 @@ class Session(Runner):
     """
 
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
-        shape, classes, first = encoding.shape, len(encoding.classes), encoding.first
+        shape = encoding.shape
+        classes = len(encoding.classes)
+        first = encoding.first
         super().__init__(settings, shape, classes, first, encoding.origin, chunk=chunk)
         self.settings: Settings = settings
-        self._turns, self.encoding = Turns(), encoding
+        self._turns = Turns()
+        self.encoding = encoding
         if isinstance(encoding, TableEncoding):
             encoding.limit(input_clip(settings))
             if encoding.first:
@@ -279,7 +287,9 @@ class Session(Runner):
         Raises:
             CredoError: an option is unknown or out of its range, or two do not fit together.
         """
-        task, shape, classes = encoding.task, encoding.shape, len(encoding.classes)
+        task = encoding.task
+        shape = encoding.shape
+        classes = len(encoding.classes)
         settings = resolve(options or Options(), task, shape, classes, ordered=ordered)
         return Session(settings, encoding, chunk)
 
@@ -337,7 +347,9 @@ class Session(Runner):
     @property
     def timed(self) -> bool | None:
         """Whether rows have times; None before the first row."""
-        return True if self.clock is not None else (False if self.rows_used else None)
+        if self.clock is None and not self.rows_used:
+            return None
+        return self.clock is not None
 
     @property
     def _reports(self) -> bool:
@@ -386,7 +398,9 @@ class Session(Runner):
         """
         if self.members:
             return ("linearized",)
-        return ("plugin",) if self.uncertain else ()
+        if self.uncertain:
+            return ("plugin",)
+        return ()
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_latest": None}
@@ -484,7 +498,8 @@ class Session(Runner):
         forecasts: list[Forecasts] = []
         steps: list[Steps | None] = []
         for block in segments(rows, self.encoding, weights, self._times(rows, times)):
-            known, probabilities = block.labelled, np.asarray(levels, np.float32)
+            known = block.labelled
+            probabilities = np.asarray(levels, np.float32)
             one = self._learn_block(block, probabilities) if known else (None, self.predict(block, levels))
             steps.append(one[0])
             forecasts.append(one[1])
@@ -505,7 +520,8 @@ class Session(Runner):
             self.clock = float(block.times[-1])
         asked = levels if self.regression and levels is not None and len(levels) else None
         parts: list[tuple[Columns, Steps | None]] = []
-        start, before = 0, self.rows_used - size
+        start = 0
+        before = self.rows_used - size
         while start < size:
             due = Tally.next_mark(before + start)
             rows = slice(start, min(due - before, size))
@@ -524,17 +540,22 @@ class Session(Runner):
 
     def _score(self, part: Part, y: np.ndarray) -> Columns:
         """Score what was forecast of rows with these targets; the forecasts in the target's own units."""
-        outcome, info, scaling = part.outcome, part.info, part.scaling
+        outcome = part.outcome
+        info = part.info
+        scaling = part.scaling
         if scaling is None:
             scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
             self._counting.add(Scored(scores))
             return scores.probs, None, None, None, np.asarray(row_losses(scores, "nlpd"), float)
-        kind, units, count = self.settings.target, scaling, part.before + np.arange(len(y))
+        kind = self.settings.target
+        units = scaling
+        count = part.before + np.arange(len(y))
         if not kind.standardised:  # they are forecast as they come
             units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
         known = units.known
         own = scaling if np.count_nonzero(known) == len(known) else scaling.part(known)
-        scores, log_prob = to_scores(outcome, info, y, known), None
+        scores = to_scores(outcome, info, y, known)
+        log_prob = None
         if kind.standardised:
             # the members of a bank know of outliers themselves
             targets = None if self.members or part.targets is None else part.targets[known]
@@ -548,7 +569,10 @@ class Session(Runner):
         reports = collect if self._reports else None
         given = np.ones(len(columns.x)) if columns.weights is None else columns.weights
         dts = None if columns.dts is None else columns.dts.astype(np.float32)
-        x, y, targets, levels = columns.x, columns.y, columns.targets, columns.levels
+        x = columns.x
+        y = columns.y
+        targets = columns.targets
+        levels = columns.levels
         columns = EncodedRows(x, y, targets, np.asarray(given, np.float32), dts, levels)
         return passes.learn_rows(packed, columns, self.chunk, compare=self.compare, collect=reports)
 
@@ -605,7 +629,8 @@ class Session(Runner):
             >>> session.rows_used
             0
         """
-        x, one = np.zeros((1, *self.encoding.shape), np.float32), np.ones(1, np.float32)
+        x = np.zeros((1, *self.encoding.shape), np.float32)
+        one = np.ones(1, np.float32)
         asked = np.asarray(levels, np.float32)
         if self.regression:
             given = asked if len(levels) else None
@@ -622,7 +647,9 @@ class Session(Runner):
 
     def _add_held_out(self, tally: Tally, block: Block) -> None:
         """Score the rows of a block beside the baseline as it is now, and add the scores to a tally."""
-        kind, counts, chunk = self.settings.target, self.tally.counts, self.chunk
+        kind = self.settings.target
+        counts = self.tally.counts
+        chunk = self.chunk
 
         def judged(x: np.ndarray, y: np.ndarray, targets: np.ndarray) -> Scores:
             """The scores of at most a chunk of rows; `targets` are what their forecasts are judged by."""
@@ -632,7 +659,8 @@ class Session(Runner):
             return dataclasses.replace(scores, compared=real.compared)
 
         for start in range(0, len(block), chunk):
-            x, y = block.x[start : start + chunk], block.y[start : start + chunk]
+            x = block.x[start : start + chunk]
+            y = block.y[start : start + chunk]
             if kind.classed:
                 share = (counts + 1) / (counts + 1).sum()
                 scores = passes.of_classes(judged(x, y, y.astype(np.int32)), len(counts))

@@ -89,7 +89,9 @@ class Marks:
     def timeline(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows whose times were noted and these times (n,), None if they are fewer than 2 or fall."""
         rows, seconds = self.times.T
-        return None if len(rows) < 2 or (np.diff(seconds) < 0).any() else (rows, seconds)
+        if len(rows) < 2 or (np.diff(seconds) < 0).any():
+            return None
+        return (rows, seconds)
 
 
 RECENT = 200
@@ -176,7 +178,8 @@ class Tally(Marks):
         Returns:
             The log probability of each label, and whether it was not the most frequent class so far.
         """
-        n, classes = len(y), len(self.counts)
+        n = len(y)
+        classes = len(self.counts)
         hot = np.zeros((n, classes))
         hot[np.arange(n), y] = 1.0
         earlier = np.concatenate([np.zeros((1, classes)), np.cumsum(hot, axis=0)[:-1]])
@@ -207,7 +210,8 @@ class Tally(Marks):
         before = np.concatenate([self.last, y[:-1]])
         unscaled = scores.compared.get("linearized")
         if scores.probs is not None:
-            loss, extra = row_losses(scores, "error"), row_losses(scores, "brier")
+            loss = row_losses(scores, "error")
+            extra = row_losses(scores, "brier")
             last_loss = (before != y).astype(float)
             self.bins += count_bins(scores.probs.max(axis=1), scores.correct, len(self.bins))
             self.by_class.add(scores.probs, scores.y, scores.log_prob)
@@ -216,8 +220,10 @@ class Tally(Marks):
                 self.unscaled += count_bins(unscaled.max(axis=1), right, len(self.unscaled))
         else:
             assert scores.mean is not None and scores.sd is not None and scores.pit is not None
-            mean, sd = np.asarray(scores.mean, float), np.asarray(scores.sd, float)
-            loss, extra = row_losses(scores, "rmse", float), row_losses(scores, "mae", float)
+            mean = np.asarray(scores.mean, float)
+            sd = np.asarray(scores.sd, float)
+            loss = row_losses(scores, "rmse", float)
+            extra = row_losses(scores, "mae", float)
             last_loss = np.where(np.isnan(before), y - mean, y - before) ** 2
             self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
             self.pits[0] += count_bins(scores.pit, np.ones(n), LEVELS)[:, 0]
@@ -261,8 +267,10 @@ class Tally(Marks):
             The numbers of rows (blocks,), and the means after them (blocks,).
         """
         column = self.sums[:, _COLUMNS.index(name)]
-        total, rows = np.cumsum(column), np.cumsum(self.sums[:, 0])
-        upto, span = total, rows
+        total = np.cumsum(column)
+        rows = np.cumsum(self.sums[:, 0])
+        upto = total
+        span = rows
         if window is not None:
             back = max(1, round(window / self.size))
             with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
@@ -317,8 +325,11 @@ class Tally(Marks):
 
     def _explained(self) -> float:
         """1 - sum (y - mean)^2 / sum (y - running mean)^2, NaN where the running mean has no error."""
-        ours, base = self.latest("loss") ** 2, self.latest("base_loss") ** 2
-        return 1.0 - ours / base if base > 0 else float("nan")
+        ours = self.latest("loss") ** 2
+        base = self.latest("base_loss") ** 2
+        if base > 0:
+            return 1.0 - ours / base
+        return float("nan")
 
     def baseline(self) -> dict[str, float]:
         """The baseline's metrics by name: running class frequencies, or the running mean and spread."""
@@ -351,7 +362,8 @@ class Tally(Marks):
             part.sums = self.sums.sum(axis=0, keepdims=True) - before.sums.sum(axis=0)
             part.spread = self.spread - before.spread
         part.bins = self.bins - before.bins
-        part.unscaled, part.pits = self.unscaled - before.unscaled, self.pits - before.pits
+        part.unscaled = self.unscaled - before.unscaled
+        part.pits = self.pits - before.pits
         part.counts = self.counts.copy()
         part.counts[: len(before.counts)] -= before.counts
         part.by_class = self.by_class.since(before.by_class)

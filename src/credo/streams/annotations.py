@@ -21,7 +21,9 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, int, float)
 def misfit(cls: type, field: str, value: object) -> str:
     """The types that a field of a record allows, in words; empty if the value fits or nothing is known."""
     hint = _hints(cls).get(field, Any)
-    return "" if _fits(value, hint) else _spell(hint)
+    if _fits(value, hint):
+        return ""
+    return _spell(hint)
 
 
 @functools.cache
@@ -33,7 +35,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    origin, args = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    args = get_args(hint)
     if isinstance(hint, TypeVar):
         return hint.__bound__ is None or _fits(value, hint.__bound__)
     if origin in (Union, types.UnionType):

@@ -32,7 +32,9 @@ def require_same(saved: Json, other: Json, path: str, file: str, static: bool = 
         return
     if not isinstance(saved, dict) or not isinstance(other, dict):
         _refuse(saved, other, path, file)
-    name, fields, others = saved.get("record"), saved.get("fields"), other.get("fields")
+    name = saved.get("record")
+    fields = saved.get("fields")
+    others = other.get("fields")
     if name == other.get("record") and isinstance(fields, dict) and isinstance(others, dict):
         fixed = _static_fields(name)
         for field, child in fields.items():
@@ -51,7 +53,9 @@ def _outline(code: Json, static: bool = False) -> Json:
     if isinstance(code, list):
         return [_outline(child, static) for child in code]
     if not isinstance(code, dict):
-        return "number" if isinstance(code, int) and not isinstance(code, bool) and not static else code
+        if isinstance(code, int) and not isinstance(code, bool) and not static:
+            return "number"
+        return code
     if "float" in code or "array" in code:
         return "number"
     fields = code.get("fields")
@@ -201,7 +205,8 @@ def read(path: Where, learner: Saveable | None = None, kind: type[Any] = Learner
     header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     functions: Functions = {}
     with archive.refusing(path, "learner"):
-        structure, meta = header.get("tree"), header.get("meta", {})
+        structure = header.get("tree")
+        meta = header.get("meta", {})
         if not isinstance(structure, dict) or set(structure) != {"learner", "belief"}:
             raise FormatError(f"{path} cannot be read: it must hold a learner and a belief.")
         if not isinstance(meta, dict):

@@ -100,7 +100,9 @@ class Decoder:
     """The inverse of `encode`; `file` is named in the sentences of errors."""
 
     def __init__(self, tensors: Tensors, functions: Functions, file: str) -> None:
-        self.tensors, self.functions, self.file = tensors, functions, file
+        self.tensors = tensors
+        self.functions = functions
+        self.file = file
         self.used: set[str] = set()
 
     def __call__(self, code: Json, path: str) -> Any:
@@ -147,7 +149,9 @@ class Decoder:
 
     def _container(self, kind: str, body: list[Json], path: str) -> object:
         if kind != "dict":
-            return tuple(self._each(body, path)) if kind == "tuple" else list(self._each(body, path))
+            if kind == "tuple":
+                return tuple(self._each(body, path))
+            return list(self._each(body, path))
         pairs = [pair for pair in body if isinstance(pair, list) and len(pair) == 2]
         names = [self(pair[0], path) for pair in pairs]
         if len(pairs) != len(body) or not all(isinstance(name, str | int | float) for name in names):

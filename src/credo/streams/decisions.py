@@ -99,4 +99,6 @@ class Decision:
 
 def as_decision(loss: LossName | Loss | Decision | None) -> Decision | None:
     """The decision that `evaluate(loss=...)` asks for; a name or a function stands for `Decision(loss)`."""
-    return loss if loss is None or isinstance(loss, Decision) else Decision(loss)
+    if loss is None or isinstance(loss, Decision):
+        return loss
+    return Decision(loss)

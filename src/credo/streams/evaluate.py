@@ -51,7 +51,9 @@ def as_delays(delay: ArrayLike, length: int) -> np.ndarray | None:
         raise CredoError(
             f"delay must be a whole number of rows, at least 0, or one a row ({length},); got {delay!r}."
         )
-    return None if (values == 0).all() else np.broadcast_to(values, (length,))
+    if (values == 0).all():
+        return None
+    return np.broadcast_to(values, (length,))
 
 
 def evaluate_late(
@@ -110,7 +112,8 @@ def _events(
         zeros: R = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
         return zeros
 
-    no_outcome, no_info = blank(ask), blank(tell)
+    no_outcome = blank(ask)
+    no_info = blank(tell)
 
     def body(belief: B, event: tuple[Array, Array]) -> tuple[B, tuple[Outcome, Info]]:
         is_tell, i = event
@@ -158,7 +161,9 @@ def _rows(tree: PyTree, length: int, test: Callable[[np.ndarray], np.ndarray]) -
 def _labels(ys: PyTree, length: int) -> np.ndarray:
     """The labels as one number a row (N,), or nothing if they are no single numbers."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ys)]
-    return leaves[0].reshape(length) if len(leaves) == 1 and leaves[0].size == length else np.zeros(0)
+    if len(leaves) == 1 and leaves[0].size == length:
+        return leaves[0].reshape(length)
+    return np.zeros(0)
 
 
 def count_refusals(
@@ -248,7 +253,9 @@ class Report(Generic[B]):
         Raises:
             CredoError: the metric has no curve, or does not apply.
         """
-        return running(self.scores, name) if window is None else windowed(self.scores, name, window)
+        if window is None:
+            return running(self.scores, name)
+        return windowed(self.scores, name, window)
 
     def __str__(self) -> str:
         table = Table(title=f"{len(self.scores)} rows in {self.seconds:.1f} s, {self.skipped} skipped")
@@ -378,7 +385,9 @@ def _on_time(
         def cut(leaf: Array, start: int = start, count: int = count) -> np.ndarray:
             piece = np.asarray(leaf[start : start + count])
             padding = np.repeat(piece[-1:], chunk - count, axis=0)
-            return np.concatenate([piece, padding]) if len(padding) else piece
+            if len(padding):
+                return np.concatenate([piece, padding])
+            return piece
 
         xs, ys, weights, dts, settings = jax.tree.map(cut, rows)
         real = np.arange(chunk) < count

@@ -31,8 +31,9 @@ __all__ = ["BatchFit", "fit"]
 Expectation: TypeAlias = Literal["linearized", "mc"]
 """How the expected log-likelihood of the ELBO is computed."""
 
-BLOCK, WIDE = 64, 4096
-"""The least number of rows that are measured together, and the parameters from which there are no more."""
+# The least number of rows that are measured together, and the parameters from which there are no more.
+BLOCK = 64
+WIDE = 4096
 
 Rows: TypeAlias = tuple[PyTree, PyTree, Array, Array]
 """Rows of the data: x, y, the weight and the number of each, with leading axes (blocks, rows)."""
@@ -144,7 +145,8 @@ def fit(
     require_integer("samples", samples, 1)
     require_nonnegative("weights", weights)
     sampled = learner.curvature.sampled
-    method = ("mc" if sampled else "linearized") if method is None else method
+    if method is None:
+        method = "mc" if sampled else "linearized"
     require_choice("method", method, get_args(Expectation))
     one_key = None if key is None else as_key(key)
     if sampled or method == "mc":
@@ -159,7 +161,9 @@ def fit(
 
 def _together(size: int) -> int:
     """How many rows are measured together: about P, since their QR decomposition costs P^3 or more."""
-    return BLOCK if size > WIDE else max(BLOCK, min(size, 512))
+    if size > WIDE:
+        return BLOCK
+    return max(BLOCK, min(size, 512))
 
 
 def _blocks(rows: Rows, length: int, size: int) -> Rows:
@@ -191,7 +195,9 @@ def _iterate(
     """All iterations in one scan, and the ELBO of the last belief."""
 
     def salted(i: Array, salt: int) -> Array | None:
-        return None if key is None else jax.random.fold_in(jax.random.fold_in(key, i), salt)
+        if key is None:
+            return None
+        return jax.random.fold_in(jax.random.fold_in(key, i), salt)
 
     def bound(mean: Array, cov: Covariance, i: Array) -> tuple[Array, Array]:
         totals = _expected(learner.model, prior, mean, cov, rows, method, samples, salted(i, 0))
@@ -228,7 +234,8 @@ class _Measures:
 
     def _one(self, x: PyTree, y: PyTree, weight: Array, number: Array) -> tuple[Array, Array, Array | None]:
         """The gradient (P,), rows (m, P) and diagonal (P,) of one row of the data."""
-        learner, likelihood = self.learner, self.learner.model.likelihood
+        learner = self.learner
+        likelihood = self.learner.model.likelihood
         key = None if self.key is None else jax.random.fold_in(self.key, number)
         used = _used(likelihood.observed(y), weight, x, y, self.mean)
         site = Site(learner.model, likelihood, self.prior.unravel, clean(x), clean(y), used, key)
@@ -250,7 +257,8 @@ class _Measures:
                 kept = kept.add_precision(share * diagonal)
             return (kept.condition(jnp.sqrt(share) * factor), total + gradient), None
 
-        start, rows = (cov, jnp.zeros_like(self.mean)), self.rows
+        start = (cov, jnp.zeros_like(self.mean))
+        rows = self.rows
         first = jax.tree.map(lambda leaf: leaf[0], rows)
         if jax.eval_shape(lambda state: state, start) != jax.eval_shape(
             lambda state: body(state, first)[0], start
@@ -306,7 +314,8 @@ def _expected(
 
     def one(x: PyTree, y: PyTree, weight: Array, number: Array) -> Array:
         used = _used(likelihood.observed(y), weight, x, y, mean)
-        x, y = clean(x), clean(y)
+        x = clean(x)
+        y = clean(y)
         if method == "mc":
             etas = jax.vmap(lambda vector: model.outputs(vector, prior.unravel, x))(draws)
             values = jax.vmap(lambda eta: likelihood.log_prob(eta, y))(etas)

@@ -56,7 +56,11 @@ class Port:
         read: WordReader,
         ok: int,
     ) -> None:
-        self._lock, self._last, self._setting, self.read, self._ok = lock, last, setting, read, ok
+        self._lock = lock
+        self._last = last
+        self._setting = setting
+        self.read = read
+        self._ok = ok
         self._step, self._row = step
         self._ask, self._question = ask
         self.x, self.y, weight = self._row.views

@@ -114,7 +114,8 @@ def forecast_outcome(
     moments: dict[str, Array | None] = {
         name: _optional(partial(_moments, rival)) for name, rival in rivals.items()
     }
-    mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
+    mean = _optional(lambda: predictive.mean)
+    sd = _optional(lambda: predictive.sd)
     quantiles = None if levels is None else quantiles_at(levels)
     compared = {name: one for name, one in moments.items() if one is not None}
     return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles, compared)
@@ -153,7 +154,8 @@ def scored_step(
     )
     predicted = learner.predict(belief, dt)
     score_of = y if target is None else target
-    seen, how = x if learner.takes_missing else clean(x), (compare, one_key, choice, levels)
+    seen = x if learner.takes_missing else clean(x)
+    how = (compare, one_key, choice, levels)
     outcome = forecast_outcome(learner, predicted, seen, scored(score_of), method, *how)
     new, info = learner.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
     return new, outcome, info
@@ -277,12 +279,14 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         found = jax.tree.map(np.asarray, found)
     rows, steps = found
     kept = np.ones(len(y), bool) if keep is None else keep
-    log_evidence, ok = steps.log_evidence, steps.ok
+    log_evidence = steps.log_evidence
+    ok = steps.ok
     if rows.log_prob.ndim == 2:
         count = rows.log_prob.shape[1]
         y, rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (y, rows))
         log_evidence = np.repeat(log_evidence / count, count)
-        ok, kept = np.repeat(ok, count), np.repeat(kept, count)
+        ok = np.repeat(ok, count)
+        kept = np.repeat(kept, count)
     if y.dtype.kind == "f":
         missing = np.isnan(y.reshape(len(y), -1))
         if np.count_nonzero(missing):
@@ -294,7 +298,9 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         kept = kept & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
     if np.count_nonzero(kept) < len(kept):
         rows = jax.tree.map(lambda leaf: leaf[kept], rows)
-        y, log_evidence, ok = y[kept], log_evidence[kept], ok[kept]
+        y = y[kept]
+        log_evidence = log_evidence[kept]
+        ok = ok[kept]
     forecast = (rows.mean, rows.sd, rows.log_prob, rows.pit, rows.probs, rows.others)
     decided = (rows.loss, rows.action, rows.compared)
     return Scores(y, *forecast, log_evidence, ok, *decided)

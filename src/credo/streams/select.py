@@ -177,7 +177,8 @@ def _apart(
                 return [str(error)] * len(share)
 
         found = crew.each(scored, shares)
-    table, failed = [], []
+    table = []
+    failed = []
     for number, setting in enumerate(settings):
         one = found[number % jobs][number // jobs]
         if isinstance(one, str):
@@ -191,7 +192,8 @@ def _share(
     scorer: Callable[[], Score], settings: list[dict[str, float]], xs: PyTree, ys: PyTree
 ) -> list[tuple[float, float] | str]:
     """The score of each of some settings, or a sentence about what it raised."""
-    score, told = scorer(), list[tuple[float, float] | str]()
+    score = scorer()
+    told = list[tuple[float, float] | str]()
     for setting in settings:
         try:
             value, accepted = score(tuple(jnp.asarray(one, float) for one in setting.values()), xs, ys)

@@ -93,7 +93,8 @@ def _require_whole(belief: PyTree) -> None:
     for layout in _records(belief, Unravel):
         if not isinstance(layout.treedef, jax.tree_util.PyTreeDef):
             _refuse("belief.unravel.treedef", f"must be a structure of parameters; got {layout.treedef!r}")
-        leaves, count = layout.treedef.num_leaves, len(layout.shapes)
+        leaves = layout.treedef.num_leaves
+        count = len(layout.shapes)
         if leaves != count or len(layout.dtypes) != count:
             _refuse(
                 "belief.unravel",
@@ -179,7 +180,8 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
 def _compare_fields(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]) -> None:
     """Refuse a record whose fields differ from those expected."""
     for field in dataclasses.fields(like):
-        inner, other = getattr(value, field.name), getattr(like, field.name)
+        inner = getattr(value, field.name)
+        other = getattr(like, field.name)
         where = f"{path}.{field.name}"
         if isinstance(like, Anchor) and isinstance(inner, Covariance) and type(inner) is not type(other):
             if inner.size != other.size:  # a prior that was given as a matrix

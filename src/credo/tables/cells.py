@@ -42,7 +42,8 @@ precision, and so is its distance from another one in single precision."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
 _PLAIN = frozenset((float, int))
-_TRUE, _FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
+_TRUE = ("true", "yes", "t", "y")
+_FALSE = ("false", "no", "f", "n")
 _TRUTH = {word: word in _TRUE for word in (*_TRUE, *_FALSE)}
 _NAN = float("nan")
 
@@ -124,7 +125,9 @@ def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
         return None
     with np.errstate(invalid="ignore"):
         usual = bool((np.abs(values) <= LARGEST).all())
-    return values.T if usual else None
+    if usual:
+        return values.T
+    return None
 
 
 def _lone_numbers(cells: Sequence[object]) -> np.ndarray | None:
@@ -135,7 +138,9 @@ def _lone_numbers(cells: Sequence[object]) -> np.ndarray | None:
         values = np.array([cells], np.float64)
     except OverflowError:
         return None
-    return values if (np.abs(values) <= LARGEST).all() else None
+    if (np.abs(values) <= LARGEST).all():
+        return values
+    return None
 
 
 def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:
@@ -145,7 +150,9 @@ def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:
         values = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    return values if values.shape == (count,) else None
+    if values.shape == (count,):
+        return values
+    return None
 
 
 def _try_decorated(cells: Sequence[object], count: int, mark: Mark) -> np.ndarray | None:
@@ -173,7 +180,9 @@ def _number(cell: Any, mark: Mark = ".") -> float | None:
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
-        return decorated(cell, mark) if isinstance(cell, str) else None
+        if isinstance(cell, str):
+            return decorated(cell, mark)
+        return None
 
 
 def is_decorated(cell: object, mark: Mark = ".") -> bool:
@@ -204,7 +213,9 @@ def truth(cell: object) -> bool | None:
         return bool(cell)
     if isinstance(cell, (int, float)) and cell in (0, 1):
         return bool(cell)
-    return _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+    if isinstance(cell, str):
+        return _TRUTH.get(cell.strip().lower())
+    return None
 
 
 def cell_text(cell: object) -> str:

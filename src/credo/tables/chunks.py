@@ -106,7 +106,8 @@ class ChunkSize:
     """
 
     def __init__(self, rows: int, most: int | None = None) -> None:
-        self.rows, self.most = rows, max(rows, most or rows)
+        self.rows = rows
+        self.most = max(rows, most or rows)
         self._before = 0
 
     def next(self) -> int:

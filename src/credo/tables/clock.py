@@ -19,9 +19,11 @@ __all__ = ["Clock", "Readings"]
 StepKind: TypeAlias = Literal["seconds", "months", "weekdays", "numbers"]
 """In what the steps of a clock are counted."""
 
-FEWEST, FITTING, SLACK = 3, 0.95, 0.25
-"""The fewest first times, the least share of them that must lie on the grid, and how far a time may lie from
-its place in the grid, in steps."""
+# The fewest first times, the least share of them that must lie on the grid, and how far a time may lie from
+# its place in the grid, in steps.
+FEWEST = 3
+FITTING = 0.95
+SLACK = 0.25
 
 _DAY = 86400.0
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -160,7 +162,9 @@ class Clock:
             return f"{seconds:.10g}"
         moment = _EPOCH + dt.timedelta(seconds=round(seconds, 6))
         if self.style in ("month", "date"):
-            return f"{moment:%Y-%m}" if self.style == "month" else moment.date().isoformat()
+            if self.style == "month":
+                return f"{moment:%Y-%m}"
+            return moment.date().isoformat()
         text = moment.isoformat(timespec="minutes" if self.style == "minute" else "auto")
         if not self.zoned:
             return text
@@ -176,9 +180,14 @@ class Clock:
             return ()
         if self.kind == "months":
             year = 12 / self.step
-            return (int(year),) if year == int(year) and year > 1 else ()
+            if year == int(year) and year > 1:
+                return (int(year),)
+            return ()
         lengths = [_DAY, 7 * _DAY] if self.step < 7 * _DAY else []
-        lengths += [52 * 7 * _DAY] if self.step == 7 * _DAY else [365 * _DAY] if self.step == _DAY else []
+        if self.step == 7 * _DAY:
+            lengths.append(52 * 7 * _DAY)
+        elif self.step == _DAY:
+            lengths.append(365 * _DAY)
         return tuple(round(length / self.step) for length in lengths if _whole(length / self.step))
 
     @property
@@ -216,12 +225,17 @@ def whole_days(cells: list[object]) -> list[object]:
 
 
 def _of_times(name: str, cells: list[object], utc: np.ndarray, clock: np.ndarray) -> Clock:
-    gaps, days = _gaps(name, utc), _days(clock)
+    gaps = _gaps(name, utc)
+    days = _days(clock)
     step = _commonest(gaps)
     months = all(isinstance(cell, str) and _MONTH.fullmatch(cell) for cell in cells)
     time_of_day = clock % _DAY
-    style = "month" if months else "date" if not time_of_day.any() else "second"
-    if style == "second" and not (clock % 60.0).any():
+    style = "second"
+    if months:
+        style = "month"
+    elif not time_of_day.any():
+        style = "date"
+    elif not (clock % 60.0).any():
         style = "minute"
     zoned = bool((clock != utc).any()) or any(
         isinstance(cell, str) and cell.strip()[-1:] == "Z" for cell in cells
@@ -268,7 +282,9 @@ def _commonest(gaps: np.ndarray) -> float:
     values, counts = np.unique(np.round(gaps / unit), return_counts=True)
     like = gaps[np.round(gaps / unit) == values[int(np.argmax(counts))]]
     mean = float(np.mean(like))
-    return float(round(mean)) if abs(mean - round(mean)) < 1e-6 * max(1.0, mean) else mean
+    if abs(mean - round(mean)) < 1e-6 * max(1.0, mean):
+        return float(round(mean))
+    return mean
 
 
 def _days(clock: np.ndarray) -> np.ndarray:

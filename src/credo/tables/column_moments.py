@@ -48,7 +48,9 @@ class ColumnMoments:
     @property
     def mean(self) -> float:
         """The mean, 0 before the first entry."""
-        return self.centre + self.s1 / self.total if self.total > 0 else 0.0
+        if self.total > 0:
+            return self.centre + self.s1 / self.total
+        return 0.0
 
     @property
     def sd(self) -> float:
@@ -65,7 +67,8 @@ class ColumnMoments:
 
     def take(self, x: float, clip: float) -> float:
         """The `z` of an entry, which is then taken in."""
-        mean, sd = self.mean, self.sd
+        mean = self.mean
+        sd = self.sd
         z = self._z(x, clip, mean, sd)
         self._observe(x, 1.0, mean, sd)
         return z
@@ -103,13 +106,18 @@ class ColumnMoments:
         """Take in an entry that is far from the others, or too close to those before it."""
         early = self.count <= EARLY and not self.streaks.restarts
         found = judge(SCALARS, x, known, self.streaks, lambda number: number - mean)
-        size, streaks = found.size, found.streaks
+        size = found.size
+        streaks = found.streaks
         if found.again:
-            self.count, self.total, self.centre = int(size), size, streaks.mean
-            self.s1, self.s2 = 0.0, streaks.var * size
+            self.count = int(size)
+            self.total = size
+            self.centre = streaks.mean
+            self.s1 = 0.0
+            self.s2 = streaks.var * size
         elif found.joined:
             away = streaks.mean - self.centre
-            self.count, self.total = self.count + int(size), self.total + size
+            self.count += int(size)
+            self.total += size
             self.s1 += size * away
             self.s2 += size * (streaks.var + away * away)
         elif found.taken:
@@ -132,7 +140,8 @@ class ColumnMoments:
             self.centre = x
         away = x - self.centre
         heavy = away * weight
-        self.count, self.total = self.count + 1, self.total + weight
+        self.count += 1
+        self.total += weight
         self.s1 += heavy
         self.s2 += heavy * away
 
@@ -157,7 +166,9 @@ def entry_by_entry(
     column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Let a column take in entries (n,), NaN if missing: mean, sd and count before each (n,)."""
-    means, sds, counts = np.empty(len(entries)), np.empty(len(entries)), np.empty(len(entries), np.int64)
+    means = np.empty(len(entries))
+    sds = np.empty(len(entries))
+    counts = np.empty(len(entries), np.int64)
     now = column.mean, column.sd, column.count
     every = [1.0] * len(entries) if weights is None else weights.tolist()
     for row, (x, weight) in enumerate(zip(entries.tolist(), every, strict=True)):

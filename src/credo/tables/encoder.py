@@ -120,7 +120,8 @@ class Encoder:
         self.standardise = standardise
         self.clip = float(clip)
         self._preparation = Preparation(schema)
-        self.width, self.scaled = self._preparation.width, self._preparation.scaled
+        self.width = self._preparation.width
+        self.scaled = self._preparation.scaled
         self.places = self._preparation.places
         self._places = np.array(self.places, np.intp)
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
@@ -165,16 +166,24 @@ class Encoder:
                 f"{state.moments.count.size}."
             )
         rows = self.complete(chunk)
-        count, x, numbers = len(rows), rows.x.copy(), rows.numbers
+        count = len(rows)
+        x = rows.x.copy()
+        numbers = rows.numbers
         why: dict[int, str] = {}
         y, unknown = self._targets(rows, need_target, why)
         why = {**rows.why, **why}
         labels = self._admitted(unknown, y, why, admit) if unknown else ()
-        kept, used, lines = None, np.arange(count), rows.lines
+        kept = None
+        used = np.arange(count)
+        lines = rows.lines
         if why:
             kept = np.ones(count, bool)
             kept[list(why)] = False
-            x, y, numbers, used, lines = x[kept], y[kept], numbers[kept], used[kept], lines[kept]
+            x = x[kept]
+            y = y[kept]
+            numbers = numbers[kept]
+            used = used[kept]
+            lines = lines[kept]
             weights = None if weights is None else weights[kept]
         after = state
         if self.scaled:
@@ -218,12 +227,15 @@ class Encoder:
     def _standardise(
         self, state: EncoderState, numbers: np.ndarray, learn: bool, weights: np.ndarray | None
     ) -> tuple[EncoderState, np.ndarray]:
-        moments, after = state.moments, state
+        moments = state.moments
+        after = state
         if learn:
             following, mean, sd, count = moments.scan(numbers, weights)
             after = EncoderState(following)
         else:
-            mean, sd, count = moments.mean(), moments.sd(), moments.count
+            mean = moments.mean()
+            sd = moments.sd()
+            count = moments.count
         values = np.where(np.isnan(numbers), mean, numbers)
         if not self.standardise:
             return after, values
@@ -247,7 +259,8 @@ class Encoder:
         self, unknown: dict[int, str], y: np.ndarray, why: dict[int, str], admit: Callable[[int], bool] | None
     ) -> tuple[str, ...]:
         """Number the rows of new classes, and say why the other rows of unknown labels are skipped."""
-        target, fresh = self.schema.target, dict[str, int]()
+        target = self.schema.target
+        fresh = dict[str, int]()
         known = len(target.classes)
         for row, label in unknown.items():
             if row in why:

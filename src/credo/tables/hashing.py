@@ -85,6 +85,9 @@ def _code_of(column: ColumnSpec, cell: object) -> int:
     """The number of the feature of a cell that may not be written as its category is; -1 if it is missing."""
     if is_missing(cell):
         return -1
-    text, other = cell_text(cell), len(column.index)
+    text = cell_text(cell)
+    other = len(column.index)
     code = column.index.get(text, other)
-    return code + slot_of(text, column.slots) if code == other and column.slots else code
+    if code == other and column.slots:
+        return code + slot_of(text, column.slots)
+    return code

@@ -37,9 +37,11 @@ ENOUGH = 20
 SEVERAL = 2.5
 """The least mean number of words in the cells of a text."""
 
-WORD_SLOTS, FREQUENT, CATEGORY_SLOTS = 64, 40, 16
-"""How many features the words of a text share; and in a column of very many categories, how many have a
-feature each, and how many features the others share."""
+# How many features the words of a text share; and in a column of very many categories, how many have a
+# feature each, and how many features the others share.
+WORD_SLOTS = 64
+FREQUENT = 40
+CATEGORY_SLOTS = 16
 
 LATE_SLOTS = 16
 """How many features the categories of a column share that comes after the first rows."""
@@ -91,7 +93,9 @@ def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
     mark = decimal_mark([cell], False)[0]
     numbers, wrong = to_numbers([cell], mark)
     if not only and not wrong[0]:
-        return None if np.isnan(numbers[0]) else ColumnSpec(name, "numeric", has_missing=True, decimal=mark)
+        if np.isnan(numbers[0]):
+            return None
+        return ColumnSpec(name, "numeric", has_missing=True, decimal=mark)
     times, _, wrong = to_times([cell])
     if not only and not wrong[0]:
         return ColumnSpec(name, "datetime", (), True, float(times[0]))
@@ -127,7 +131,9 @@ def _other_than_category(
         column = _numeric(name, numbers, wrong, missing, first, said)
         kept = isinstance(column, ColumnSpec)
         said.notes.extend(decorated_numbers(f"column {name!r}", present, kept, mark, rows))
-        return replace(column, decimal=mark) if isinstance(column, ColumnSpec) else column
+        if isinstance(column, ColumnSpec):
+            return replace(column, decimal=mark)
+        return column
     times, clock, wrong_times = to_times(present)
     if np.mean(~wrong_times) >= PARSED:
         origin = float(times[~wrong_times][0])
@@ -206,6 +212,7 @@ def decorated_numbers(what: str, cells: list[object], numeric: bool, mark: Mark,
     marked = [cell for cell in cells if is_decorated(cell, mark)] if numeric else []
     if not marked:
         return []
-    value, example = to_numbers(marked[:1], mark)[0][0], cell_text(marked[0])
+    value = to_numbers(marked[:1], mark)[0][0]
+    example = cell_text(marked[0])
     written = f"{len(marked)} of the first {rows} rows are written so"
     return [f"{what} holds {example!r}, which is read as {value:.10g}; {written}"]

@@ -53,7 +53,9 @@ class History:
     @property
     def last(self) -> int | None:
         """The place of the latest row."""
-        return int(self.ticks[-1]) if len(self.ticks) else None
+        if len(self.ticks):
+            return int(self.ticks[-1])
+        return None
 
     def at(self, ticks: np.ndarray) -> np.ndarray:
         """The targets at some places, of any shape, NaN if there is none."""
@@ -82,7 +84,8 @@ class History:
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> History:
         """Restore what `arrays` gave; a FormatError says where it fits not together."""
-        ticks, values = np.asarray(arrays["ticks"], np.int64), np.asarray(arrays["values"], float)
+        ticks = np.asarray(arrays["ticks"], np.int64)
+        values = np.asarray(arrays["values"], float)
         if ticks.ndim != 1 or ticks.shape != values.shape or (np.diff(ticks) <= 0).any():
             raise FormatError("history must have as many growing ticks as values.", field="history")
         return History(ticks, values, float(arrays["offset"]))
@@ -157,7 +160,8 @@ class LagColumns:
             self._refuse_order(read.ticks, history.last, chunk, why)
         kept = np.ones(len(chunk), bool)
         kept[list(why)] = False
-        ticks, clock = read.ticks[kept], read.clock[kept]
+        ticks = read.ticks[kept]
+        clock = read.clock[kept]
         whole = history.merged(ticks, values[kept])
         columns: dict[str, Cells] = {
             name: _part(chunk.columns.get(name, absent), kept)

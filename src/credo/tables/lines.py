@@ -20,7 +20,9 @@ class LineColumns(Mapping[str, Cells]):
     """The columns of some plain lines, which are split into cells only where cells are asked for."""
 
     def __init__(self, lines: Sequence[str], names: Sequence[str], delimiter: str) -> None:
-        self.lines, self.names, self.delimiter = lines, list(names), delimiter
+        self.lines = lines
+        self.names = list(names)
+        self.delimiter = delimiter
         self._cells: dict[str, Cells] | None = None
         self._numbers: tuple[tuple[str, ...], np.ndarray | None] | None = None
 
@@ -71,7 +73,9 @@ class LineColumns(Mapping[str, Cells]):
             values = np.loadtxt(self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
         except ValueError:
             return None
-        return values if values.shape == (len(self.lines), len(names)) else None
+        if values.shape == (len(self.lines), len(names)):
+            return values
+        return None
 
 
 def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> bool:

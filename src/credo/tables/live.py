@@ -30,7 +30,9 @@ class Pipe(io.RawIOBase):
     """
 
     def __init__(self, file: int, name: str, *, patience: float = 5.0, least: int = 20) -> None:
-        self.name, self.least, self.patience = name, least, patience
+        self.name = name
+        self.least = least
+        self.patience = patience
         self.on_wait: Callable[[], None] = lambda: None
         self.taken = self.given = 0
         self.slow = self.ended = False
@@ -74,7 +76,8 @@ class Pipe(io.RawIOBase):
 
     def gather(self) -> None:
         """Be patient for another time, since the rows so far were too few."""
-        self.patient, self.slow = True, False
+        self.patient = True
+        self.slow = False
         self._deadline = time.monotonic() + self.patience
 
     def prompt(self) -> None:
@@ -103,7 +106,8 @@ class Pipe(io.RawIOBase):
             self.on_wait()
         data = self._ready or b""
         if 0 <= size < len(data):
-            data, self._ready = data[:size], data[size:]
+            self._ready = data[size:]
+            data = data[:size]
         else:
             self._ready = None
         self.given += data.count(b"\n")
@@ -126,7 +130,8 @@ class Pipe(io.RawIOBase):
                 return self._ready is None
             self.on_wait()
             if enough and left <= 0:
-                self.patient, self.slow = False, True
+                self.patient = False
+                self.slow = True
         return not self._waiting(0.0) or self._ready is None
 
 
@@ -144,7 +149,9 @@ class LiveText(io.TextIOWrapper):
 
 def until_idle(items: Iterable[T], text: io.TextIOWrapper) -> Iterator[T]:
     """The items read from a text, up to the first one after which a pipe has no further line to give."""
-    return _until_idle(items, text.pipe) if isinstance(text, LiveText) else iter(items)
+    if isinstance(text, LiveText):
+        return _until_idle(items, text.pipe)
+    return iter(items)
 
 
 def _until_idle(items: Iterable[T], pipe: Pipe) -> Iterator[T]:
@@ -170,7 +177,9 @@ def open_pipe(path: str) -> Pipe | None:
             file = -1 if regular else os.open(path, os.O_RDONLY)
     except (OSError, ValueError, AttributeError):
         return None
-    return None if regular else Pipe(file, "standard input" if path == "-" else path)
+    if regular:
+        return None
+    return Pipe(file, "standard input" if path == "-" else path)
 
 
 def read_ahead(

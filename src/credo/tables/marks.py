@@ -70,10 +70,13 @@ def decimal_mark(cells: Iterable[object], semicolons: bool) -> tuple[Mark, str, 
     1,234 and 1.234 may be numbers with either. The rest of the column decides, or if it does not, that cells
     are parted by `semicolons`, which is done where the comma is the decimal mark; otherwise it is the point.
     """
-    commas, points, either = list[str](), list[str](), False
+    commas = list[str]()
+    points = list[str]()
+    either = False
     for cell in cells:
         if isinstance(cell, str) and ("," in cell or "." in cell):
-            comma, point = _reads(cell, ","), _reads(cell, ".")
+            comma = _reads(cell, ",")
+            point = _reads(cell, ".")
             either |= comma and point and "," in cell
             if comma != point:
                 (commas if comma else points).append(cell)

@@ -93,7 +93,9 @@ class Moments:
     @property
     def total(self) -> np.ndarray:
         """The sum of the weights of each column's entries, (D,): their number, where none has a weight."""
-        return self.count if self.weight is None else self.weight
+        if self.weight is None:
+            return self.count
+        return self.weight
 
     @staticmethod
     def of(x: np.ndarray, weights: np.ndarray | None = None) -> Moments:
@@ -118,7 +120,9 @@ class Moments:
     @property
     def _streaks(self) -> np.ndarray:
         blank = np.tile(BLANK, (len(self.count), 1))
-        return blank if self.streaks is None else self.streaks
+        if self.streaks is None:
+            return blank
+        return self.streaks
 
     def begun_again(self, before: Moments) -> np.ndarray:
         """Which columns began again since these moments before (D,): their entries are of other units."""
@@ -150,9 +154,11 @@ class Moments:
         if len(x) == 1 and weights is None and (after := self._one(x[0])) is not None:
             mean, sd = self._now
             return after, mean[None], sd[None], self.count[None]
-        means, sds = np.empty(x.shape), np.empty(x.shape)
+        means = np.empty(x.shape)
+        sds = np.empty(x.shape)
         counts = np.empty(x.shape, np.int64)
-        now, start = self, 0
+        now = self
+        start = 0
         while start < len(x):
             stop = min(len(x), start + BLOCK - int(now.rows) % BLOCK)
             part = slice(start, stop)
@@ -174,7 +180,9 @@ class Moments:
         if np.count_nonzero(near & np.isfinite(sd)) < len(x):
             return None
         away = x - self.centre
-        count, s1, s2 = self.count + 1, self.s1 + away, self.s2 + away * away
+        count = self.count + 1
+        s1 = self.s1 + away
+        s2 = self.s2 + away * away
         after = Moments(self.rows + 1, count, self.centre, s1, s2, None, self.streaks)
         if int(after.rows) % BLOCK == 0:
             return after._centred()
@@ -203,9 +211,12 @@ class Moments:
             kept[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), streaks.length)
             kept[:, 1] = np.where(seen, np.where(early, entries, 0.0), streaks.mean)
             kept[:, 2] = np.where(seen, 0.0, streaks.var)
-        s1, s2 = self.s1 + away, self.s2 + away * away
+        s1 = self.s1 + away
+        s2 = self.s2 + away * away
         after = Moments(self.rows + 1, self.count + seen, centre, s1, s2, None, kept)
-        return after._centred() if int(after.rows) % BLOCK == 0 else after
+        if int(after.rows) % BLOCK == 0:
+            return after._centred()
+        return after
 
     @functools.cached_property
     def _steady(self) -> bool:
@@ -233,7 +244,8 @@ class Moments:
         if weights is not None or self.weight is not None:
             total = _sums(self.total.astype(np.float64), here if weights is None else here * weights)
         with np.errstate(over="ignore", invalid="ignore"):  # columns with far entries are done again
-            s1, s2 = _sums(self.s1, heavy), _sums(self.s2, heavy * away)
+            s1 = _sums(self.s1, heavy)
+            s2 = _sums(self.s2, heavy * away)
             means, sds = _mean_and_sd(count[:-1], total[:-1], centre, s1[:-1], s2[:-1])
             odd = self._odd(x, means, sds, count[:-1])
         last = (count[-1], np.array(centre), s1[-1], s2[-1], total[-1])
@@ -303,7 +315,8 @@ class Moments:
 
 def _require_possible(loaded: Mapping[str, np.ndarray], field: str) -> None:
     """Refuse running moments that no numbers have."""
-    count, rows = loaded["count"], loaded["rows"]
+    count = loaded["count"]
+    rows = loaded["rows"]
     if (count < 0).any() or (count > rows).any():
         raise FormatError(f"{field}.count must be from 0 to the number of rows, {rows}; got {count}.")
     known = {name: loaded[name][count > 0] for name in ("centre", "s1")}
@@ -319,7 +332,8 @@ def _require_possible(loaded: Mapping[str, np.ndarray], field: str) -> None:
 def _sums(before: np.ndarray, entries: np.ndarray) -> np.ndarray:
     """The sums (n + 1, D) of what was before (D,) and the first 0 to n of the entries (n, D)."""
     sums = np.empty((len(entries) + 1, len(before)), before.dtype)
-    sums[0], sums[1:] = before, entries
+    sums[0] = before
+    sums[1:] = entries
     return np.cumsum(sums, axis=0)
 
 

@@ -108,7 +108,8 @@ class ByteStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer, and return the number of bytes: 0 at the end."""
         data = self._pending or self._fetch(len(buffer))
-        part, self._pending = data[: len(buffer)], data[len(buffer) :]
+        part = data[: len(buffer)]
+        self._pending = data[len(buffer) :]
         buffer[: len(part)] = part
         return len(part)
 
@@ -123,7 +124,9 @@ class ByteStream(io.RawIOBase):
         except (AttributeError, OSError, ValueError):
             # A thread that reads ahead closes the stream at its end, at any moment: were `closed` asked for
             # first, it might change before the calls above.
-            return 1.0 if getattr(self.stream, "closed", False) else None
+            if getattr(self.stream, "closed", False):
+                return 1.0
+            return None
 
     def close(self) -> None:
         """Close this and the stream it reads, standard input excepted."""
@@ -165,7 +168,9 @@ class ByteStream(io.RawIOBase):
 
     @property
     def _packing(self) -> str:
-        return "zip" if isinstance(self.stream, zipfile.ZipExtFile) else "gzip"
+        if isinstance(self.stream, zipfile.ZipExtFile):
+            return "zip"
+        return "gzip"
 
     def _look(self, data: bytes) -> None:
         """Note where lines end, and refuse a text that is none, or one of whose lines is too long."""
@@ -186,9 +191,11 @@ class ByteStream(io.RawIOBase):
 
 def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, bool]:
     """The format that is wanted, or that of the suffix (None: the content decides); and if it is gzip."""
-    suffix, gz = Path(path).suffix.lower(), False
+    suffix = Path(path).suffix.lower()
+    gz = False
     if suffix == ".gz":
-        gz, suffix = True, Path(Path(path).stem).suffix.lower()
+        gz = True
+        suffix = Path(Path(path).stem).suffix.lower()
     if wanted is not None:
         return wanted, gz
     if suffix in _SUFFIXES:
@@ -334,7 +341,9 @@ def sniff(head: bytes, name: str, promised: Format | None) -> Format:  # noqa: C
         return "jsonl"
     if line[:1] == b"{":
         return "jsonl"
-    return "tsv" if line.count(b"\t") > line.count(b",") else "csv"
+    if line.count(b"\t") > line.count(b","):
+        return "tsv"
+    return "csv"
 
 
 def _is_object(line: bytes) -> bool:

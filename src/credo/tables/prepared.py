@@ -34,7 +34,8 @@ class Prepared(Chunk):
 
     def part(self, start: int, stop: int) -> Prepared:
         """Rows start..stop."""
-        chunk, rows = super().part(start, stop), slice(start, stop)
+        chunk = super().part(start, stop)
+        rows = slice(start, stop)
         assert isinstance(chunk, Prepared)
         return replace(
             chunk,
@@ -50,7 +51,8 @@ class Preparation:
     """Reads the cells of chunks, ahead if wished: it has no state. `scaled` columns stand at `places`."""
 
     def __init__(self, schema: Schema) -> None:
-        self.schema, self.width = schema, schema.width
+        self.schema = schema
+        self.width = schema.width
         self._first_width = schema.first_width
         self._first = _layout(schema.columns, 0, 0)
         self._first_scaled = sum(one.column.scaled for one in self._first)
@@ -120,7 +122,8 @@ class Preparation:
     def _read_clean(self, chunk: Chunk) -> tuple[np.ndarray | None, dict[str, Cells]]:
         """The numbers of all numeric columns at once (n, K), NaN if missing, or None if some cell is no
         number; and the cells of the target."""
-        columns, count = chunk.columns, len(self._numeric)
+        columns = chunk.columns
+        count = len(self._numeric)
         if not isinstance(columns, LineColumns):
             some = [columns[name] if name in columns else cells_of(chunk, name) for name in self._numeric]
             return to_number_columns(some) if some else None, self._target_of(columns)
@@ -136,7 +139,9 @@ class Preparation:
 
     def _target_of(self, columns: Mapping[str, Cells]) -> dict[str, Cells]:
         name = self.schema.target.name
-        return {name: columns[name]} if name in columns else {}
+        if name in columns:
+            return {name: columns[name]}
+        return {}
 
 
 class _Place(NamedTuple):
@@ -155,11 +160,13 @@ def _layout(columns: Sequence[ColumnSpec], at: int, number: int) -> list[_Place]
     """Where columns stand, from these places on."""
     places = []
     for column in columns:
-        end, scaled = at + len(column.features), column.scaled
+        end = at + len(column.features)
+        scaled = column.scaled
         pointed = column.kind == "numeric" and column.decimal == "."
         missing = end - 1 if column.has_missing else -1  # the last one is shared by all
         places.append(_Place(column, at, missing, number if scaled else -1, pointed))
-        at, number = end, number + scaled
+        at = end
+        number = number + scaled
     return places
 
 

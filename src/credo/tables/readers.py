@@ -56,7 +56,8 @@ def csv_chunks(
     guessed from the header, and where `strict` a bad row raises.
     """
     lines = iter(text)
-    before, first = 0, ""
+    before = 0
+    first = ""
     while not first.strip():
         before += 1
         try:
@@ -76,11 +77,15 @@ def csv_chunks(
             f"{name} has no header: its first line holds only numbers ({', '.join(header[:4])}); "
             "the first line must name the columns."
         )
-    width, semicolons = len(names), delimiter == ";"
+    width = len(names)
+    semicolons = delimiter == ";"
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
-    at_once, last, end = not isinstance(text, LiveText), width, 0
+    at_once = not isinstance(text, LiveText)
+    last = width
+    end = 0
     while True:
-        start, count = reader.line_num + before, size.next()
+        start = reader.line_num + before
+        count = size.next()
         if at_once:
             plain = _lines(lines, count, name, start - 1)
             if plain and is_plain(plain, header, delimiter):
@@ -100,7 +105,8 @@ def csv_chunks(
                     f"{name} is cut: its last line, {end}, has {last} of the {width} cells and no line end."
                 )
             return
-        last, end = len(rows[-1]), stop
+        last = len(rows[-1])
+        end = stop
         bad: list[BadRow] = []
         if end - start + 1 == len(rows) and set(map(len, rows)) == {width} and header not in rows:
             watch.good(len(rows))
@@ -226,7 +232,8 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: boo
                     f"{name} is cut: its last line, {line}, stops in the middle of a JSON object."
                 )
             if record is not None and not opening and names.keys().isdisjoint(record):
-                record, reason = None, "has none of the keys met so far"
+                record = None
+                reason = "has none of the keys met so far"
             if record is None:
                 bad.append(BadRow(line, reason))
                 watch.bad(line)
@@ -267,7 +274,8 @@ def json_chunk(rows: Iterable[tuple[int, bytes | None]]) -> Chunk:
         try:
             record, reason = (None, "has no content") if data is None else _record(data.decode("utf-8"))
         except UnicodeDecodeError:
-            record, reason = None, "is not UTF-8"
+            record = None
+            reason = "is not UTF-8"
         if record is None:
             bad.append(BadRow(line, reason))
             continue

@@ -46,7 +46,8 @@ class ScaledTarget:
 
     def inverse(self, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Turn predictions for these rows, (n,) mean and sd, back into the target's own units."""
-        mean, sd = np.asarray(mean, np.float64), np.asarray(sd, np.float64)
+        mean = np.asarray(mean, np.float64)
+        sd = np.asarray(sd, np.float64)
         return self.location + self.scale * mean, self.scale * sd
 
 
@@ -102,8 +103,10 @@ class TargetScaler:
         if learn:
             after, mean, sd, count = state.scan(y, weights)
         else:
-            after, shape = state, y.shape
-            mean, sd = np.broadcast_to(state.mean(), shape), np.broadcast_to(state.sd(), shape)
+            after = state
+            shape = y.shape
+            mean = np.broadcast_to(state.mean(), shape)
+            sd = np.broadcast_to(state.sd(), shape)
             count = np.broadcast_to(state.count, shape)
         spread = known_spread(mean, sd)
         scale = np.where(spread, sd, 1.0)
@@ -124,6 +127,7 @@ class TargetScaler:
         Returns:
             The mean and standard deviation in the target's units.
         """
-        location, spread = state.mean()[0], state.sd()[0]
+        location = state.mean()[0]
+        spread = state.sd()[0]
         scale = spread if known_spread(location, spread) else 1.0
         return location + scale * np.asarray(mean, np.float64), scale * np.asarray(sd, np.float64)

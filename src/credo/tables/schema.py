@@ -93,7 +93,9 @@ class ColumnSpec:
             ]
         else:
             names = [self.name]
-        return (*names, f"{self.name}=(missing)") if self.has_missing else tuple(names)
+        if self.has_missing:
+            return (*names, f"{self.name}=(missing)")
+        return tuple(names)
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,9 @@ class Schema:
     def first_features(self) -> tuple[str, ...]:
         """The names of the features that the first rows showed."""
         own = tuple(feature for column in self.columns for feature in column.features)
-        return own if all(column.has_missing for column in self.columns) else (*own, SHARED)
+        if all(column.has_missing for column in self.columns):
+            return own
+        return (*own, SHARED)
 
     @functools.cached_property
     def first_width(self) -> int:
@@ -313,4 +317,6 @@ def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _listed(item) for key, item in value.items()}
-    return [_listed(item) for item in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_listed(item) for item in value]
+    return value

@@ -125,7 +125,9 @@ class TableSource:
     def share(self) -> float | None:
         """The share of the table that was given out, by bytes; None if its length is not known."""
         share = self._share()
-        return None if share is None else share * min(1.0, self._given_rows / max(self._ahead_rows, 1))
+        if share is None:
+            return None
+        return share * min(1.0, self._given_rows / max(self._ahead_rows, 1))
 
     def close(self) -> None:
         """Close the file behind the table."""
@@ -186,7 +188,8 @@ def open_table(
     try:
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
-            chunks, name = _parquet(source, path, stream, size), stream.name
+            chunks = _parquet(source, path, stream, size)
+            name = stream.name
             return TableSource(name, kind, chunks, stream.close, rows=_parquet_rows(path))
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
@@ -214,7 +217,9 @@ def _parquet_rows(path: str | None) -> int | None:
     except ImportError:
         return None
     with contextlib.suppress(OSError, pa.ArrowException):
-        return None if path is None else int(pq.read_metadata(path).num_rows)
+        if path is None:
+            return None
+        return int(pq.read_metadata(path).num_rows)
     return None
 
 

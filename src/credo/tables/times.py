@@ -38,7 +38,9 @@ def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     quick = _usual(cells)
     if quick is not None:
         return *quick, np.zeros(count, bool)
-    utc, clock, wrong = np.full(count, _NAN), np.full(count, _NAN), np.zeros(count, bool)
+    utc = np.full(count, _NAN)
+    clock = np.full(count, _NAN)
+    wrong = np.zeros(count, bool)
     for place, cell in enumerate(cells):
         moment = _moment(cell)
         if moment is None:
@@ -95,7 +97,8 @@ def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
     if np.abs(micros).max() >= _EXACT:
         return None
     offset = dt.datetime.fromisoformat(f"2000-01-01T00:00{zone}").utcoffset() or dt.timedelta()
-    utc, clock = np.full(len(cells), _NAN), np.full(len(cells), _NAN)
+    utc = np.full(len(cells), _NAN)
+    clock = np.full(len(cells), _NAN)
     clock[present] = micros / 1e6
     utc[present] = clock[present] - offset.total_seconds()
     return utc, clock
@@ -105,7 +108,9 @@ def _zone(text: str) -> str:
     """The zone at the end of a time, such as Z or +02:00; nothing if there is none."""
     if text.endswith("Z"):
         return "Z"
-    return text[-6:] if len(text) > 16 and text[-6] in "+-" and text[-3] == ":" else ""
+    if len(text) > 16 and text[-6] in "+-" and text[-3] == ":":
+        return text[-6:]
+    return ""
 
 
 def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +131,9 @@ def _turns(days: np.ndarray, cycle: Cycle) -> np.ndarray:
     """How often a cycle has turned since 1970 began, on a Thursday; years have their mean length."""
     if cycle == "hour":
         return days
-    return (days + 3.0) / 7.0 if cycle == "weekday" else days / _YEAR
+    if cycle == "weekday":
+        return (days + 3.0) / 7.0
+    return days / _YEAR
 
 
 def find_cycles(clock: np.ndarray) -> tuple[Cycle, ...]:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Contest", "Contestant", "Peer", "contest", "spread"]
 
-POINTS, BATCH, VERSION = 100, 5, 2
-"""How many points a curve has, how many seeds run side by side, and a number that changes with the agents."""
+# How many points a curve has, how many seeds run side by side, and a number that changes with the agents.
+POINTS = 100
+BATCH = 5
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ def contest(plan: Contest, seed: int, progress: Progress, cells: Cells | None) -
     places = _places(plan.steps)
     series: Arrays = {"step": places + 1}
     arrays: Arrays = {}
-    rows, seconds = [], {}
+    rows = []
+    seconds = {}
 
     def play_all(number: int) -> Arrays:
         world, player = pairs[number]
@@ -111,7 +114,8 @@ def contest(plan: Contest, seed: int, progress: Progress, cells: Cells | None) -
     for (world, player), runs in zip(pairs, cells.each(play_all, range(len(pairs))), strict=True):
         name = f"{world}: {player.label}"
         totals = runs["regret"][:, -1] if plan.by_regret else runs["total"]
-        arrays[f"total {name}"], arrays[f"regret {name}"] = runs["total"], runs["regret"]
+        arrays[f"total {name}"] = runs["total"]
+        arrays[f"regret {name}"] = runs["regret"]
         series[name] = runs["regret"].mean(axis=0)
         seconds[name] = round(float(runs["seconds"]), 1)
         peer = player.peers.get(world)

@@ -111,7 +111,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
             else play(Agent(BETA, len(CHANCES), "arms", policy), BERNOULLI, steps=steps, seeds=runs, key=key)
         )
         regret = report.regret[:, step - 1]
-        series[label], arrays[f"regret {label}"] = regret.mean(axis=0), regret
+        series[label] = regret.mean(axis=0)
+        arrays[f"regret {label}"] = regret
         rows.append(
             Row(f"regret of {steps:,} pulls, {label}", *mean_se(regret[:, -1]), note=_spread(regret[:, -1]))
         )
@@ -156,7 +157,8 @@ def _spread(totals: np.ndarray) -> str:
 
 def _posteriors(report: PlayReport) -> np.ndarray:
     """The Beta posteriors in the first run, after the steps of `SHOWN` and at the end (n, K, 2)."""
-    arms, rewards = report.arms[0], report.rewards[0]
+    arms = report.arms[0]
+    rewards = report.rewards[0]
     pulled = arms[:, None] == np.arange(len(CHANCES))
     lengths = [*SHOWN, len(arms)]
     ones = np.stack([(pulled[:n] * rewards[:n, None]).sum(0) for n in lengths])

@@ -43,7 +43,8 @@ CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
     """Let the agents play on the digits; the quick size has too few of them for a comparison."""
     steps = STEPS[size]
-    world, full = f"{steps:,} digits", size == "full"
+    world = f"{steps:,} digits"
+    full = size == "full"
     plan = Contest(
         title=f"MNIST by bandit feedback: {world} of 784 pixels",
         worlds={world: load_environment("mnist", limit=5000)},

@@ -56,9 +56,11 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         progress(number / (len(methods) + 1), method.label)
         points, found = play(method, keys)
         mean, sd = beliefs(method, keys[0], points[0], found[0], np.array(PANELS, np.int32), encode(grid))
-        values[method.label], notes[method.label] = np.asarray(found), method.note
+        values[method.label] = np.asarray(found)
+        notes[method.label] = method.note
         arrays[f"x {method.label}"] = LOW + (HIGH - LOW) * (np.asarray(points) + 1.0) / 2.0
-        arrays[f"mean {method.label}"], arrays[f"sd {method.label}"] = np.asarray(mean), np.asarray(sd)
+        arrays[f"mean {method.label}"] = np.asarray(mean)
+        arrays[f"sd {method.label}"] = np.asarray(sd)
     if find_spec("sklearn") is not None:
         progress(len(methods) / (len(methods) + 1), "a Gaussian process")
         name = "Gaussian process, UCB"

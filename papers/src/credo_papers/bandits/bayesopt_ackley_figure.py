@@ -48,10 +48,14 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], lab
 
 def _beliefs(figure: SubFigure, arrays: Mapping[str, np.ndarray], label: str) -> None:
     panels = figure.subplots(1, len(arrays["panels"]), sharex=True, sharey=True)
-    grid, mean, sd = arrays["grid"], arrays[f"mean {label}"], arrays[f"sd {label}"]
-    x, values = arrays[f"x {label}"][0], arrays[f"values {label}"][0]
+    grid = arrays["grid"]
+    mean = arrays[f"mean {label}"]
+    sd = arrays[f"sd {label}"]
+    x = arrays[f"x {label}"][0]
+    values = arrays[f"values {label}"][0]
     for i, (axes, count) in enumerate(zip(panels, arrays["panels"], strict=True)):
-        low, high = mean[i] - 2 * sd[i], mean[i] + 2 * sd[i]
+        low = mean[i] - 2 * sd[i]
+        high = mean[i] + 2 * sd[i]
         axes.fill_between(grid, low, high, color=PALETTE["blue"], alpha=0.2, lw=0, label="mean ± 2 sd")
         axes.plot(grid, mean[i], color=PALETTE["blue"], label="mean")
         axes.plot(grid, arrays["truth"], color=PALETTE["ink"], lw=1.2, ls="--", label="truth")

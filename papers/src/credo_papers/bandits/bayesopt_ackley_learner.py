@@ -44,7 +44,9 @@ def _learner(name: LearnerName, key: Array) -> tuple[Any, Any]:
         return _bank(key)
     if name == "features":
         return _features(key)
-    return _sine_networks(key) if name == "sine networks" else _elu_network(key)
+    if name == "sine networks":
+        return _sine_networks(key)
+    return _elu_network(key)
 
 
 def _bank(key: Array) -> tuple[Any, Any]:

@@ -25,16 +25,19 @@ __all__ = [
     "Method",
 ]
 
-EVALUATIONS, INITIAL = 10, 3
-"""How many points are tried, and how many of them are spread evenly before a learner is asked."""
+# How many points are tried, and how many of them are spread evenly before a learner is asked.
+EVALUATIONS = 10
+INITIAL = 3
 
 SEEDS: dict[Size, int] = {"quick": 20, "full": 100}
 
 PANELS = (1, 4, 10)
 """The evaluations after which the belief is shown."""
 
-BANK_FEATURES, BANK_LENGTHS, BANK_NOISES = 128, (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8), (1e-4, 3e-2)
-"""The bank of random features: how many, their length scales, and the noise variances."""
+# The bank of random features: how many, their length scales, and the noise variances.
+BANK_FEATURES = 128
+BANK_LENGTHS = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8)
+BANK_NOISES = (1e-4, 3e-2)
 
 LearnerName: TypeAlias = Literal["bank", "features", "sine networks", "elu network"]
 
@@ -61,15 +64,19 @@ class Method:
 LENGTHS = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8)
 """The length scales of the random features, for inputs between -1 and 1."""
 
-FEATURES, FEATURE_NOISE = 128, 1e-4
-"""How many random features there are, and the noise variance of standardised values."""
+# How many random features there are, and the noise variance of standardised values.
+FEATURES = 128
+FEATURE_NOISE = 1e-4
 
 NETWORK_LENGTHS = LENGTHS[:5]
 """The length scales at which the sine networks start."""
 
-WIDTH, RANK, NETWORK_NOISE, INPUT_VAR = 100, 10, 1e-3, 1e-3
-"""The width of the sine networks, the rank of their belief, the noise variance, and the prior variance of the
-first layer in units of 1 / length^2."""
+# The width of the sine networks, the rank of their belief, the noise variance, and the prior variance of
+# the first layer in units of 1 / length^2.
+WIDTH = 100
+RANK = 10
+NETWORK_NOISE = 1e-3
+INPUT_VAR = 1e-3
 
 METHODS = (
     Method("random features, UCB", "bank", "ucb", "seven length scales and two noises, weighed by evidence"),

@@ -11,7 +11,8 @@ from credo.core.types import Array, ArrayLike
 
 __all__ = ["HIGH", "LOW", "NEAR", "TOP", "ackley", "within"]
 
-LOW, HIGH = -4.0, 4.0
+LOW = -4.0
+HIGH = 4.0
 
 
 def ackley(x: ArrayLike) -> Array:

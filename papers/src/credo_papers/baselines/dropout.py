@@ -129,7 +129,9 @@ class Dropout(Wrapper[DropoutBelief[B], B], Generic[B]):
         data = jax.random.key_data(key)
 
         def put(node: Any) -> Any:
-            return replace(node, key=data) if _drops(node) else node
+            if _drops(node):
+                return replace(node, key=data)
+            return node
 
         learner: Learner[B] = jax.tree.map(put, self.learner, is_leaf=_drops)
         return learner

@@ -142,7 +142,8 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
         Returns:
             The belief with new features; its predictions on the memory are those of before.
         """
-        point, buffer = belief.network, belief.network.buffer
+        point = belief.network
+        buffer = belief.network.buffer
         assert buffer is not None
         there = (buffer.weight > 0).astype(belief.last.mean.dtype)
         old = self._on(belief.features, point)
@@ -150,7 +151,8 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
         start = new.init(var=1.0)  # the new network's own last layer; its variance is not used
         outputs, rows = _rows(old, belief.last, buffer.x, there)
         prior_outputs, new_rows = _rows(new, start, buffer.x, there)
-        cov, prior = belief.last.cov, belief.prior.cov
+        cov = belief.last.cov
+        prior = belief.prior.cov
         assert isinstance(cov, FullCovariance) and isinstance(prior, FullCovariance)
         mean, root = match_predictions(
             outputs, rows @ cov.as_root(), new_rows, start.mean, prior.as_root(), prior_outputs

@@ -272,7 +272,9 @@ def _trained(model: Model, memory: int, learning_rate: ArrayLike) -> GradientLea
 
 
 def _scaled(scale: bool) -> ScaleName | None:
-    return "online" if scale else None
+    if scale:
+        return "online"
+    return None
 
 
 def _example(memory: int, inputs: int) -> dict[str, PyTree]:

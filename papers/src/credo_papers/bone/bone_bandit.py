@@ -46,7 +46,8 @@ class _Trial:
     cells: Cells
 
     def __call__(self, method: Method, index: int, purpose: int, progress: Progress) -> Arrays:
-        worlds, name = self.worlds[purpose], f"bone-bandit {method.label} {index}"
+        worlds = self.worlds[purpose]
+        name = f"bone-bandit {method.label} {index}"
         progress(index / len(method.grid), name)
         count, steps, _ = worlds.chance.shape
         settings: dict[str, Json] = {
@@ -67,7 +68,8 @@ def _play(method: Method, index: int, worlds: Worlds, seed: int, purpose: int) -
     values = method.grid[index]
     agent = agent_of(method.program, values)
     params, var = prior_of(method.program, values)
-    pseudo, realised = [], []
+    pseudo = []
+    realised = []
     for number, (chance, reward) in enumerate(zip(worlds.chance, worlds.reward, strict=True)):
         world = KnownRewards(None, reward, shuffle=False)
         key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), purpose), number)
@@ -143,14 +145,16 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
 
 
 def _table(worlds: Worlds, scores: list[_Score], size: Size) -> tuple[Row, ...]:
-    chance, reward = worlds.chance, worlds.reward
+    chance = worlds.chance
+    reward = worlds.reward
     oracle = np.take_along_axis(reward, chance.argmax(axis=2)[..., None], axis=2)[..., 0]
     rows = [
         Row("pseudo-regret, an arm at random", *mean_se((chance.max(2) - chance.mean(2)).sum(1))),
         Row("realised regret, chances known", *mean_se((reward.max(2) - oracle).sum(1)), note="irreducible"),
     ]
     for score in scores:
-        method, (pseudo, realised) = score.method, score.regrets
+        method = score.method
+        (pseudo, realised) = score.regrets
         rows.append(Row(f"pseudo-regret, {method.label}", *mean_se(pseudo), None, None, method.note))
         rows.append(Row(f"realised regret, {method.label}", *mean_se(realised), method.published))
     if size == "full":

@@ -12,7 +12,8 @@ SIZES: dict[Size, tuple[int, int, int]] = {"quick": (4, 8, 1000), "full": (10, 3
 
 WIDTH = (0.25, 0.5, 1.0, 1.5, 2.0)
 EXPLORE = (0.1, 0.25, 0.5)
-GAMMA, VAR = (0.97, 0.985, 0.99), (1.0, 2.0, 4.0, 8.0)
+GAMMA = (0.97, 0.985, 0.99)
+VAR = (1.0, 2.0, 4.0, 8.0)
 METHODS = [
     Method(
         "C-OU, UCB",

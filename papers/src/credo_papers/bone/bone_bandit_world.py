@@ -8,7 +8,8 @@ import numpy as np
 
 __all__ = ["ARMS", "STEP_VAR", "Worlds", "make_worlds"]
 
-ARMS, STEP_VAR = 10, 0.003
+ARMS = 10
+STEP_VAR = 0.003
 
 
 class Worlds(NamedTuple):
@@ -36,7 +37,8 @@ def make_worlds(seed: int, purpose: int, count: int, steps: int) -> Worlds:
     reward = np.empty((count, steps, ARMS), np.float32)
     for world in range(count):
         rng = np.random.default_rng([seed, purpose, world])
-        now, walk = rng.random(ARMS), np.sqrt(STEP_VAR) * rng.normal(size=(steps, ARMS))
+        now = rng.random(ARMS)
+        walk = np.sqrt(STEP_VAR) * rng.normal(size=(steps, ARMS))
         for t in range(steps):
             chance[world, t] = now
             now = np.clip(now + walk[t], 0.0, 1.0)

@@ -61,9 +61,11 @@ class _Table:
     def add_method(self, method: Method, losses: list[float], index: int, forecasts: np.ndarray) -> None:
         """Add a method by its forecasts (n, N), and what was tried before."""
         gaps = np.abs(forecasts - self.y)[:, self.early :]
-        means, medians = gaps.mean(axis=1), np.median(gaps, axis=1)
+        means = gaps.mean(axis=1)
+        medians = np.median(gaps, axis=1)
         note = "published on other data" if method.published else ""
-        label, median = method.label, mean_se(medians)
+        label = method.label
+        median = mean_se(medians)
         self.rows.append(Row(f"mean absolute error, {label}", *mean_se(means), None, None, _failure(means)))
         self.rows.append(Row(f"median absolute error, {label}", *median, method.published, None, note))
         self.choices[label] = dict(method.grid[index])
@@ -82,13 +84,16 @@ class _Table:
         mean = gaps.mean()
         self.rows.append(Row(f"mean absolute error, {peer.label}", float(mean), note=_failure(mean)))
         self.rows.append(Row(f"median absolute error, {peer.label}", float(np.median(gaps))))
-        self.choices[peer.label], self.series[peer.label] = dict(peer.grid[index]), gaps
+        self.choices[peer.label] = dict(peer.grid[index])
+        self.series[peer.label] = gaps
 
 
 def _failure(means: np.ndarray | np.float64) -> str:
     """A note on a method that diverged."""
     failed = int(np.sum(~(means < 10.0)))
-    return f"winds up in {failed} of {means.size}: forgets for ever what is not excited" if failed else ""
+    if failed:
+        return f"winds up in {failed} of {means.size}: forgets for ever what is not excited"
+    return ""
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:

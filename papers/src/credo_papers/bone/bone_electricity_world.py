@@ -11,8 +11,10 @@ from credo_papers.bone.bone_world import Streams
 
 __all__ = ["AHEAD", "HALF_LIFE", "NET", "make_rows", "make_streams", "standardized"]
 
-AHEAD, HALF_LIFE, DAY = 2, 20.0, 48
-"""In half hours: how far ahead demand is forecast, the half-life of the moments, and a day."""
+# In half hours: how far ahead demand is forecast, the half-life of the moments, and a day.
+AHEAD = 2
+HALF_LIFE = 20.0
+DAY = 48
 
 NET = credo.MLP(outputs=1, hidden=(4, 4), activation="relu")
 
@@ -31,14 +33,18 @@ def standardized(values: np.ndarray) -> np.ndarray:
     """
     keep = 0.5 ** (1.0 / HALF_LIFE)
     total = np.zeros(values.shape[1])
-    first, second, weight = total.copy(), total.copy(), 0.0
+    first = total.copy()
+    second = total.copy()
+    weight = 0.0
     scores = np.zeros_like(values, dtype=np.float64)
     for t, row in enumerate(values):
         if t >= 2:
             mean = first / weight
             var = np.maximum(second / weight - mean**2, 1e-6)
             scores[t] = (row - mean) / np.sqrt(var)
-        first, second, weight = keep * first + row, keep * second + row**2, keep * weight + 1.0
+        first = keep * first + row
+        second = keep * second + row**2
+        weight = keep * weight + 1.0
     return np.clip(scores, -10.0, 10.0)
 
 
@@ -48,7 +54,8 @@ def make_rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     assert columns is not None
     names = ("nswdemand", "nswprice", "vicdemand", "transfer")
     raw = np.stack([np.asarray(columns[name], np.float64) for name in names], axis=1)
-    scaled, angle = standardized(raw), 2 * np.pi * np.asarray(columns["period"], np.float64)
+    scaled = standardized(raw)
+    angle = 2 * np.pi * np.asarray(columns["period"], np.float64)
     x = np.concatenate([scaled, np.sin(angle)[:, None], np.cos(angle)[:, None]], axis=1)
     y = scaled[AHEAD:, 0]
     yesterday = np.concatenate([np.zeros(DAY - AHEAD), scaled[: len(scaled) - DAY, 0]])
@@ -66,5 +73,6 @@ def make_streams(seed: int, purpose: int, count: int, x: np.ndarray, y: np.ndarr
     """
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), purpose), count)
     start = jax.vmap(lambda key: NET.init(key, (x.shape[1],)))(keys)
-    xs, ys = np.broadcast_to(x, (count, *x.shape)), np.broadcast_to(y, (count, *y.shape))
+    xs = np.broadcast_to(x, (count, *x.shape))
+    ys = np.broadcast_to(y, (count, *y.shape))
     return Streams(xs, ys, ys, np.zeros_like(ys), start)

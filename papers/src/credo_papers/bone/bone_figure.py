@@ -77,7 +77,9 @@ def _scores(
         axes.plot([], [], "x", color=PALETTE["orange"], label="published")
     axes.set_yticks(range(len(ordered)), ordered)
     axes.invert_yaxis()
-    goal = "" if plan.binary else " to y" if plan.to_observation else " to the true mean"
+    goal = " to y" if plan.to_observation else " to the true mean"
+    if plan.binary:
+        goal = ""
     axes.set(xlabel=measure + goal)
     legend_above(axes, 2)
     return ordered

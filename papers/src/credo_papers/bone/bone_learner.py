@@ -39,7 +39,9 @@ def _forgetting(inner: AnyLearner, values: TracedValues) -> AnyLearner:
 
 def _walking(inner: AnyLearner, values: TracedValues) -> AnyLearner:
     """The learner with a random walk inside its segments, where `q` is among the values."""
-    return replace(inner, dynamics=RandomWalk(values["q"])) if "q" in values else inner
+    if "q" in values:
+        return replace(inner, dynamics=RandomWalk(values["q"]))
+    return inner
 
 
 def _graded(inner: AnyLearner, values: TracedValues) -> AnyLearner:

@@ -14,7 +14,8 @@ from credo_papers.engine.plain_data import Values
 
 __all__ = ["make_plan"]
 
-VARS, SCALES = (0.3, 1.0), (1.0, 2.0)
+VARS = (0.3, 1.0)
+SCALES = (1.0, 2.0)
 
 
 def make_plan(

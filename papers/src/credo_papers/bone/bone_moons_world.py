@@ -21,7 +21,8 @@ def rotating_moons(rng: np.random.Generator, angles: Sequence[float], count: int
         angles: in degrees.
         count: how many points for each angle.
     """
-    xs, ys = [], []
+    xs = []
+    ys = []
     for angle in np.deg2rad(angles):
         x, y = make_moons(rng, count)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

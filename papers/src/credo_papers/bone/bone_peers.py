@@ -52,7 +52,8 @@ class Peer:
 
 def _neighbours(streams: Streams, values: Values, binary: bool) -> np.ndarray:
     """The mean of the k nearest of the last `window` observations; before the first, 1/2 or 0."""
-    window, k = int(values["window"]), int(values["k"])
+    window = int(values["window"])
+    k = int(values["k"])
     means = np.full(streams.y.shape, 0.5 if binary else 0.0)
     for t in range(1, streams.y.shape[1]):
         first = max(0, t - window)
@@ -121,7 +122,8 @@ def _online(make: Callable[[Values], RiverModel]) -> Predict:
 def _with_detector(streams: Streams, values: Values, binary: bool) -> np.ndarray:
     means = np.empty(streams.y.shape)
     for index in range(len(means)):
-        model, detector = _logistic(values), _river("drift", "ADWIN")
+        model = _logistic(values)
+        detector = _river("drift", "ADWIN")
         for t, x, y in _rows(streams.x[index], streams.y[index]):
             means[index, t] = model.predict_proba_one(x).get(True, 0.5)
             detector.update(float((means[index, t] > 0.5) != (y > 0.5)))

@@ -38,7 +38,8 @@ def piecewise_polynomial(rng: np.random.Generator) -> Streams:
     steps = 300
     change, regime = draw_regimes(rng, steps, 0.01)
     x = np.sort(rng.uniform(-5, 5, 500))[:steps]
-    shape, level = rng.uniform(-3, 3, size=(regime[-1] + 1, 2)), rng.uniform(-3, 3)
+    shape = rng.uniform(-3, 3, size=(regime[-1] + 1, 2))
+    level = rng.uniform(-3, 3)
     starts = np.flatnonzero(change | (np.arange(steps) == 0))
     truth = np.empty(steps)
     for number, first in enumerate(starts):
@@ -70,7 +71,9 @@ def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
     learner = RecursiveLearner(model, Full("dense"))
     if whole:
         return learner
-    piece, pieces, capacity = LocalPolynomial(learner, 2), program.get("pieces"), program.get("capacity", 0)
+    piece = LocalPolynomial(learner, 2)
+    pieces = program.get("pieces")
+    capacity = program.get("capacity", 0)
     if pieces == "one":
         return piece
     if pieces == "reset":
@@ -85,7 +88,8 @@ build = functools.partial(online, _inner)
 
 # Plan
 
-VAR, HAZARDS = 3.0, (0.003, 0.01, 0.03)
+VAR = 3.0
+HAZARDS = (0.003, 0.01, 0.03)
 
 
 def _reset(capacity: int, published: float, note: str = "") -> Method:

@@ -69,7 +69,8 @@ class _Table:
 
     def add(self, label: str, values: Values, chance: np.ndarray, seconds: float | None) -> None:
         """Add a method by its forecasts (T,) and how long they took."""
-        wrong, score = (chance > 0.5) != self.y, log_scores(chance, self.y)
+        wrong = (chance > 0.5) != self.y
+        score = log_scores(chance, self.y)
         note = ", ".join(f"{name} {value:g}" for name, value in values.items())
         if not np.all(np.isfinite(chance)):
             note = "winds up: forgets for ever what is not excited; " + note
@@ -77,7 +78,8 @@ class _Table:
         self.rows.append(Row(f"NLPD in nats, {label}", float(score[self.early :].mean())))
         if seconds is not None:
             self.rows.append(Row(f"rows a second, {label}", len(self.y) / seconds))
-        self.choices[label], self.series[label] = dict(values), wrong[self.early :].astype(float)
+        self.choices[label] = dict(values)
+        self.series[label] = wrong[self.early :].astype(float)
 
     def add_timed(self, label: str, values: Values, forecast: Forecast) -> None:
         """Add a method, and time it."""
@@ -88,7 +90,8 @@ class _Table:
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
     """Tune every method on the first rows, and score it on the others."""
-    early, length = EARLY[size], LENGTH[size]
+    early = EARLY[size]
+    length = LENGTH[size]
     x, y = (leaf[:length] for leaf in make_rows())
     table = _Table(y, early, series={"t": np.arange(early, length)})
     last = np.concatenate([[0.5], np.where(y[:-1] == 1, 0.9, 0.1)])

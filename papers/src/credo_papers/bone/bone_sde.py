@@ -31,11 +31,15 @@ def two_regimes(rng: np.random.Generator) -> Streams:
     The level m is drawn from N(0, 4^2) again with probability 0.001. x = (1, y), and the observation is the
     increment of y over dt, whose noise has variance 100.
     """
-    steps, rate, dt = 5000, 0.8, 0.01
+    steps = 5000
+    rate = 0.8
+    dt = 0.01
     change, regime = draw_regimes(rng, steps, 0.001)
     levels = 4.0 * rng.normal(size=regime[-1] + 1)
     noise = np.sqrt(dt) * rng.normal(size=steps)
-    place, x, truth = 0.0, np.empty((steps, 2)), np.empty(steps)
+    place = 0.0
+    x = np.empty((steps, 2))
+    truth = np.empty(steps)
     for t in range(steps):
         x[t] = 1.0, place
         truth[t] = rate * (levels[regime[t]] - place)

@@ -38,7 +38,8 @@ def run_plan(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells
     series: Arrays = {"t": np.arange(streams.y.shape[1])}
     arrays: Arrays = {"change": streams.change}
     for one in entries:
-        label, result = one.method.label, one.result(plan.main)
+        label = one.method.label
+        result = one.result(plan.main)
         for name in one.choice:
             values = measures(plan, one.result(name), streams)[name]
             published, note = (one.published, one.method.note) if name == plan.main else (None, "")
@@ -97,16 +98,20 @@ def _each_step(plan: Plan, result: Arrays, streams: Streams) -> np.ndarray:
     streams = jax.tree.map(lambda leaf: leaf[: len(result["mean"])], streams)
     hits: np.ndarray = ((result["mean"] > 0.5) == (streams.y > 0.5)).astype(np.float64)
     gaps: np.ndarray = np.abs(result["mean"].astype(np.float64) - streams.truth)
-    return hits if plan.binary else gaps
+    if plan.binary:
+        return hits
+    return gaps
 
 
 def _alarms(label: str, alarm: np.ndarray, change: np.ndarray, within: int) -> list[Row]:
     """How many changes were reported within some steps, and how many reports had no change before them."""
     if not change.any():
         return []
-    hits, false_alarms = 0, 0
+    hits = 0
+    false_alarms = 0
     for reports, changes in zip(alarm.astype(bool), change.astype(bool), strict=True):
-        at, when = np.flatnonzero(reports), np.flatnonzero(changes)
+        at = np.flatnonzero(reports)
+        when = np.flatnonzero(changes)
         hits += sum(bool(np.any((at >= one) & (at <= one + within))) for one in when)
         false_alarms += sum(not np.any((when <= one) & (when >= one - within)) for one in at)
     return [

@@ -58,7 +58,9 @@ class TuningResult:
     @property
     def published(self) -> float | str | None:
         """The published number of the main measure, if there is one."""
-        return self.method.published if isinstance(self.method, Method) else None
+        if isinstance(self.method, Method):
+            return self.method.published
+        return None
 
 
 def costs(result: Arrays, streams: Streams) -> dict[str, float]:
@@ -111,7 +113,8 @@ class _Trial:
     def __call__(
         self, method: Method | Peer, index: int, purpose: int, streams: Streams, progress: Progress
     ) -> Arrays:
-        plan, values = self.plan, dict(method.grid[index])
+        plan = self.plan
+        values = dict(method.grid[index])
         context: dict[str, Json] = {
             "seed": self.seed,
             "purpose": purpose,
@@ -161,7 +164,9 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
                 lambda index: trial(method, index, TUNING, tuning, part), range(len(method.grid))
             )
             losses = [costs(result, tuning) for result in results]
-        criteria = {plan.main: "error" if plan.binary else "mae"} if peer else plan.criteria
+        criteria = plan.criteria
+        if peer:
+            criteria = {plan.main: "error" if plan.binary else "mae"}
         choice = {
             name: int(np.argmin([cost[by] for cost in losses])) if losses else 0
             for name, by in criteria.items()

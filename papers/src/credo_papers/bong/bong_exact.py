@@ -80,8 +80,10 @@ class Judge:
         """
         table = np.zeros(self.evidence.shape)
         for n, k in np.ndindex(*self.evidence.shape):
-            x, y = self.streams["x"][n, : self.times[k]], self.streams["y"][n, : self.times[k]]
-            mean, cov = beliefs["mean"][n, k], beliefs["cov"][n, k]
+            x = self.streams["x"][n, : self.times[k]]
+            y = self.streams["y"][n, : self.times[k]]
+            mean = beliefs["mean"][n, k]
+            cov = beliefs["cov"][n, k]
             if self.task == "linreg":
                 prec = np.eye(D) + x.T @ x / NOISE_VAR
                 table[n, k] = gaussian_divergence(mean, cov, np.linalg.solve(prec, x.T @ y / NOISE_VAR), prec)
@@ -115,7 +117,8 @@ def run_task(task: Task, size: Size, seed: int, progress: Progress, cells: Cells
     context: dict[str, Json] = {"task": task, "seed": seed, "length": plan.length, "version": VERSION}
     cells = Cells() if cells is None else cells
     with jax.enable_x64(True):
-        judge, tuning_judge = Judge.of(task, streams, times), Judge.of(task, others, times)
+        judge = Judge.of(task, streams, times)
+        tuning_judge = Judge.of(task, others, times)
 
         def judge_cell(k: int) -> _Score:
             name = _name(plan.cells[k])
@@ -154,7 +157,8 @@ def _score(
 ) -> _Score:
     """Tune the learning rate of a cell on some streams, and score the cell on others."""
     program: ExactProgram = {"cell": cell, "task": judge.task, "times": judge.times}
-    rates, name = RATES[cell[2]], f"bong-{judge.task}"
+    rates = RATES[cell[2]]
+    name = f"bong-{judge.task}"
     settings = [Setting(f"{_name(cell)} {rate:g}", program, {"rate": rate}) for rate in rates]
     best = 0
     if len(settings) > 1:

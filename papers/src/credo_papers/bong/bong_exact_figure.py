@@ -36,8 +36,10 @@ def draw(task: Task, series: Mapping[str, np.ndarray]) -> Figure:
             rule, curvature, kind = name.split(" ")
             if kind != family:
                 continue
-            line, colour = LINES[curvature], COLOURS[rule]
-            mean, se = np.maximum(series[name], 1e-12), series[f"{name} se"]
+            line = LINES[curvature]
+            colour = COLOURS[rule]
+            mean = np.maximum(series[name], 1e-12)
+            se = series[f"{name} se"]
             low = np.maximum(mean - 2 * se, 1e-12)
             axes.plot(t, mean, line, color=colour, label=f"{rule} {curvature}")
             axes.fill_between(t, low, mean + 2 * se, color=colour, alpha=0.12, lw=0)

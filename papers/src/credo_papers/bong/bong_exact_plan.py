@@ -26,7 +26,9 @@ __all__ = [
 Cell: TypeAlias = tuple[FamilyName, CurvatureName, RuleName]
 """A cell of the grid."""
 
-RANK, SAMPLES, ITERATIONS = 3, 100, 10
+RANK = 3
+SAMPLES = 100
+ITERATIONS = 10
 TIMES = (10, 30, 100, 200, 300, 400, 500)
 """When the divergence is measured."""
 

@@ -43,7 +43,8 @@ def make_streams(task: Task, seed: int, count: int, first: int, length: int) -> 
 
 
 def _stream(task: Task, rng: np.random.Generator, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    w, x = rng.normal(size=D), rng.normal(size=(length, D))
+    w = rng.normal(size=D)
+    x = rng.normal(size=(length, D))
     eta = x @ w
     noisy = eta + NOISE_VAR**0.5 * rng.normal(size=length)
     if task == "linreg":

@@ -113,7 +113,9 @@ def make_family(name: FamilyName, rank: int) -> Family:
     """
     if name == "low-rank":
         return LowRank(rank)
-    return Full() if name == "full" else Diagonal()
+    if name == "full":
+        return Full()
+    return Diagonal()
 
 
 def make_curvature(
@@ -128,7 +130,9 @@ def make_curvature(
     """
     if name == "mc-ef":
         return MonteCarloEmpiricalFisher(samples)
-    return MonteCarloHessian(samples, rank=rank, step_control=False) if name == "mc-hess" else name
+    if name == "mc-hess":
+        return MonteCarloHessian(samples, rank=rank, step_control=False)
+    return name
 
 
 def make_learner(

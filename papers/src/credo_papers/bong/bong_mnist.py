@@ -42,8 +42,10 @@ from credo_papers.engine.sweep import Setting, sweep
 
 __all__ = ["make_program", "run", "run_plan", "tune"]
 
-NAME, VERSION = "bong-mnist", 1
-FIRST_WEIGHT, TIMED_STEPS = 30.0, 20
+NAME = "bong-mnist"
+VERSION = 1
+FIRST_WEIGHT = 30.0
+TIMED_STEPS = 20
 
 
 def make_program(plan: Plan, cell: GridCell, marks: Sequence[int], draws: int) -> MnistProgram:

@@ -44,7 +44,8 @@ def _errors(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str], curv
     longest = 1
     for name in names:
         rule = name.split()[0]
-        t, error = arrays[f"{name} marks"], arrays[f"{name} {PRIMARY} error"]
+        t = arrays[f"{name} marks"]
+        error = arrays[f"{name} {PRIMARY} error"]
         longest = max(longest, t[-1])
         axes.plot(t, error.T, color=COLOURS[rule], lw=0.6, alpha=0.45)
         axes.plot(t, error.mean(axis=0), color=COLOURS[rule], label=rule)
@@ -63,7 +64,8 @@ def _losses(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> N
         rule, curvature = name.split()[:2]
         if not name.endswith(curvature):
             continue
-        t, loss = arrays[f"{name} marks"], arrays[f"{name} {PRIMARY} nlpd"]
+        t = arrays[f"{name} marks"]
+        loss = arrays[f"{name} {PRIMARY} nlpd"]
         mean = loss.mean(axis=0)
         se = loss.std(axis=0, ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0 * mean
         axes.fill_between(t, mean - 2 * se, mean + 2 * se, color=COLOURS[rule], alpha=0.15, lw=0)
@@ -81,7 +83,8 @@ def _losses(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> N
 
 def _calibration(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
     for place, name in enumerate(names):
-        colour, values = COLOURS[name.split()[0]], arrays[f"{name} {PRIMARY} ece"][:, -1]
+        colour = COLOURS[name.split()[0]]
+        values = arrays[f"{name} {PRIMARY} ece"][:, -1]
         if len(values) > 2:
             style = {"color": colour, "lw": 1.4}
             axes.boxplot(

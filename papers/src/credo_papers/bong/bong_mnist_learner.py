@@ -118,10 +118,13 @@ def build(program: MnistProgram) -> One[Streams, tuple[np.ndarray, np.ndarray]]:
     Arguments:
         program: see `MnistProgram`.
     """
-    every, marks, draws = program["every"], tuple(program["marks"]), program["draws"]
+    every = program["every"]
+    marks = tuple(program["marks"])
+    draws = program["draws"]
 
     def one(values: Mapping[str, Array], stream: Streams, shared: tuple[np.ndarray, np.ndarray]) -> Scores:
-        images, labels = jnp.asarray(shared[0]), jnp.asarray(shared[1])
+        images = jnp.asarray(shared[0])
+        labels = jnp.asarray(shared[1])
         first, second, third = jax.random.split(stream["key"], 3)
         learner, prior = begin(program, values, first, stream["x"].shape[1:])
 

@@ -80,9 +80,14 @@ def make_table(
 
 def _rows(plan: Plan, cell: GridCell, scores: Mapping[str, Arrays], values: Values) -> list[Row]:
     """The rows of a cell."""
-    name, marks, primary = cell.name, plan.marks_of(cell), scores[PRIMARY]
-    last, note, rows = marks[-1], _note(plan, cell, values), []
-    errors, eces = PUBLISHED_ERROR.get(name, {}), PUBLISHED_ECE.get(name, {})
+    name = cell.name
+    marks = plan.marks_of(cell)
+    primary = scores[PRIMARY]
+    last = marks[-1]
+    note = _note(plan, cell, values)
+    rows = []
+    errors = PUBLISHED_ERROR.get(name, {})
+    eces = PUBLISHED_ECE.get(name, {})
     for mark in sorted({*(m for m in errors if m in marks), last}):
         mean = _mean(primary["error"][:, marks.index(mark)])
         rows.append(Row(f"error at {mark}, {name}", *mean, errors.get(mark), None, note))

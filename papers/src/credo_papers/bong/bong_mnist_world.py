@@ -36,7 +36,8 @@ def load_digits(pool: int, validation_rows: int, test_rows: int) -> tuple[Digits
         pool: images are averaged over squares of this many pixels; 1 leaves them as they are.
         validation_rows, test_rows: how many digits to keep for validation and for tests.
     """
-    train, test = load("mnist", split="train"), load("mnist", split="test")
+    train = load("mnist", split="train")
+    test = load("mnist", split="test")
     cut = len(train.y) - len(train.y) // 6
     parts = {
         "stream": (train.x[:cut], train.y[:cut]),

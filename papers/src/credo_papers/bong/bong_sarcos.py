@@ -64,7 +64,8 @@ class _Trial:
 
     def score(self, name: str, progress: Progress) -> _Score:
         """Tune a learner on some orders, and score it on others."""
-        entry, data = LEARNERS[name], self.data
+        entry = LEARNERS[name]
+        data = self.data
         program: SarcosProgram = {
             "rule": entry.rule,
             "curvature": entry.curvature,

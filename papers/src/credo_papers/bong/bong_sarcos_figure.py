@@ -26,7 +26,8 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str], source: str) ->
     figure = new_figure(9, 6)
     axes = figure.subplots()
     for name, colour in zip(names, list(PALETTE.values())[1:], strict=False):
-        mean, se = series[name], series[f"{name} se"]
+        mean = series[name]
+        se = series[f"{name} se"]
         axes.plot(series["t"], mean, color=colour, marker="o", ms=4, label=name)
         axes.fill_between(series["t"], mean - 2 * se, mean + 2 * se, color=colour, alpha=0.2, lw=0)
     low = min(series[name].min() for name in names)

@@ -62,10 +62,13 @@ def build(program: SarcosProgram) -> One[Orders, Rows]:
             belief, info = learner.step(belief, x[row], y[row], key=key)
             return belief, info.ok
 
-        losses, oks, start = [score(belief)], [], 0
+        losses = [score(belief)]
+        oks = []
+        start = 0
         for time in program["times"]:
             belief, ok = jax.lax.scan(step, belief, order[start:time])
-            losses, start = [*losses, score(belief)], time
+            losses = [*losses, score(belief)]
+            start = time
             oks.append(ok)
         return {"nlpd": jnp.stack(losses), "ok": jnp.mean(jnp.concatenate(oks))}
 

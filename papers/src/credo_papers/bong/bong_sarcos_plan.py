@@ -21,7 +21,8 @@ __all__ = [
     "SarcosPlan",
 ]
 
-RANK, SAMPLES = 10, 100
+RANK = 10
+SAMPLES = 100
 NOISE_SHARE = 0.1
 """The variance of the noise, in units of the variance of the targets."""
 
@@ -56,7 +57,8 @@ class Entry:
     published: float
 
 
-_BLR, _BBB = (0.1, 0.3, 0.5, 1.0), (1e-4, 1e-3, 1e-2, 1e-1)
+_BLR = (0.1, 0.3, 0.5, 1.0)
+_BBB = (1e-4, 1e-3, 1e-2, 1e-1)
 LEARNERS: dict[str, Entry] = {
     "bong lin-hess": Entry("bong", "lin-hess", 1, (1.0,), 3.32),
     "blr lin-hess, I = 10": Entry("blr", "lin-hess", 10, _BLR, 3.29),

@@ -72,9 +72,13 @@ def split_rows(seed: int) -> SplitRows:
     """
     x, y, source = measurements(seed)
     rows = np.random.default_rng(seed).permutation(len(x))
-    test, check, train = rows[:1000], rows[1000:1500], rows[1500:]
-    centre, scale = x[train].mean(axis=0), x[train].std(axis=0)
-    mean, unit = float(y[train].mean()), float(y[train].std())
+    test = rows[:1000]
+    check = rows[1000:1500]
+    train = rows[1500:]
+    centre = x[train].mean(axis=0)
+    scale = x[train].std(axis=0)
+    mean = float(y[train].mean())
+    unit = float(y[train].std())
     return SplitRows((x - centre) / scale, (y - mean) / unit, test, check, train, unit, source)
 
 

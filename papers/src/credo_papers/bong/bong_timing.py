@@ -72,7 +72,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     cells = Cells() if cells is None else cells
     budget = 0.1 if size == "quick" else 0.25
     plan = list(sweeps(size))
-    rows, columns = [], []
+    rows = []
+    columns = []
     for k, (axis, points) in enumerate(plan):
         cell = points[0].cell
         progress(k / len(plan), f"{cell} against {axis}")
@@ -80,7 +81,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         times = cells.get(
             f"{cell} {axis}", description, functools.partial(measure, points, budget), here=True
         )
-        rounds, counts = times["seconds"], times["operations"]
+        rounds = times["seconds"]
+        counts = times["operations"]
         least = rounds.min(axis=0)
         sizes = [getattr(point, axis) for point in points]
         note = f"{least[-1] * 1e3:.3g} ms at {axis} = {sizes[-1]:,}"

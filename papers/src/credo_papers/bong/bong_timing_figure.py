@@ -34,7 +34,8 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
             points = of_p & (series["cell"] == k)
             if kind != family or not points.any():
                 continue
-            sizes, times = series["size"][points], series["seconds"][points] * 1e3
+            sizes = series["size"][points]
+            times = series["seconds"][points] * 1e3
             label = f"{rule} {curvature}"
             axes.plot(sizes, times, LINES[curvature], color=COLOURS[rule], marker=".", label=label)
             longest = sizes if longest is None or sizes[-1] > longest[-1] else longest

@@ -19,8 +19,9 @@ AxisName: TypeAlias = Literal["P", "R", "M", "I", "C"]
 AXES: tuple[AxisName, ...] = get_args(AxisName)
 """All axes."""
 
-HIDDEN, ROUNDS = 8, 5
-"""The hidden units of the network, and how often every time is measured."""
+# The hidden units of the network, and how often every time is measured.
+HIDDEN = 8
+ROUNDS = 5
 
 RATES: dict[RuleName, float] = {"bong": 1.0, "blr": 0.5, "bog": 0.01, "bbb": 0.01}
 """The learning rates, which do not matter to the time."""
@@ -68,22 +69,29 @@ def expected(point: Point, axis: AxisName) -> int:
         point: the cell.
         axis: one of `AXES`.
     """
-    full, hessian = point.family == "full", point.curvature == "mc-hess"
+    full = point.family == "full"
+    hessian = point.curvature == "mc-hess"
     if axis == "P":
         # a P x P Hessian is decomposed, and BBB's precision leaves its prior by a matrix of full rank
-        return 3 if full and (hessian or point.rule == "bbb") else 2 if full else 1
+        if not full:
+            return 1
+        return 3 if hessian or point.rule == "bbb" else 2
     if axis == "R":
         return 2
     stacked = full and point.rule == "blr" and not hessian  # its rows gather: I k P^2 + I^2 k^2 P
     if axis == "I":
-        return 2 if stacked else 1
+        if stacked:
+            return 2
+        return 1
     if axis == "C" and point.curvature == "lin-ef":
         return 0  # one row, however many outputs
     if axis == "M" and hessian:
         return 1
     # BOG and BBB on a diagonal square M rows elementwise; C rows meet in J S J', for the log evidence
     apart = point.family == "diagonal" and point.rule in ("bog", "bbb") and axis == "M"
-    return 2 if stacked or not (full or apart) else 1
+    if stacked or not (full or apart):
+        return 2
+    return 1
 
 
 def _cells(size: Size) -> Iterator[Point]:
@@ -102,7 +110,8 @@ def sweeps(size: Size) -> Iterator[tuple[AxisName, list[Point]]]:
             full covariances to 1,024), R, M, I and C, as far as the cell has them.
     """
     for point in _cells(size):
-        full, sampled = point.family == "full", point.curvature.startswith("mc")
+        full = point.family == "full"
+        sampled = point.curvature.startswith("mc")
         if size == "quick":
             yield "P", [replace(point, P=n) for n in ((128, 512) if full else (4096, 32768))]
             continue
@@ -110,7 +119,10 @@ def sweeps(size: Size) -> Iterator[tuple[AxisName, list[Point]]]:
         cubic = full and (heavy or point.rule == "bbb")
         wide = (10_000, 30_000, 100_000) if heavy else (10_000, 100_000, 1_000_000)
         yield "P", [replace(point, P=n, I=2) for n in ((256, 512, 1024) if full else wide)]
-        base = replace(point, P=256 if cubic else 1024 if full else 10_000 if heavy else 30_000, R=4, M=4)
+        parameters = 10_000 if heavy else 30_000
+        if full:
+            parameters = 256 if cubic else 1024
+        base = replace(point, P=parameters, R=4, M=4)
         small = replace(base, P=4096, I=2) if point.family == "diagonal" else replace(base, I=2)
         if point.family == "low-rank":
             yield "R", [replace(base, R=n, I=2) for n in (24, 96)]

@@ -35,7 +35,8 @@ def laplace(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Arguments:
         x, y: rows (N, D) and labels 0 or 1 (N,).
     """
-    w, eye = np.zeros(x.shape[1]), np.eye(x.shape[1])
+    w = np.zeros(x.shape[1])
+    eye = np.eye(x.shape[1])
     for _ in range(100):
         p = 1 / (1 + np.exp(-x @ w))
         prec = eye + (x * (p * (1 - p))[:, None]).T @ x
@@ -60,7 +61,8 @@ def logistic_evidence(x: np.ndarray, y: np.ndarray, *, seed: int, draws: int = 2
     """
     from scipy.special import gammaln
 
-    d, nu = x.shape[1], 10.0
+    d = x.shape[1]
+    nu = 10.0
     mode, prec = laplace(x, y)
     chol = np.linalg.cholesky(prec)
     rng = np.random.default_rng([seed, len(y)])
@@ -93,7 +95,8 @@ def logistic_divergence(
     """
     d = len(mean)
     signs = 2.0 * y - 1.0
-    centre, sd = x @ mean, np.sqrt(np.maximum(np.einsum("nd,de,ne->n", x, cov, x), 0.0))
+    centre = x @ mean
+    sd = np.sqrt(np.maximum(np.einsum("nd,de,ne->n", x, cov, x), 0.0))
     logits = (centre[:, None] + sd[:, None] * _NODES[None, :]) * signs[:, None]
     fit = -(np.logaddexp(0.0, -logits) @ _WEIGHTS).sum() / np.sqrt(2 * np.pi)
     prior = -0.5 * (mean @ mean + np.trace(cov)) - 0.5 * d * np.log(2 * np.pi)

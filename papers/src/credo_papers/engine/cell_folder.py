@@ -44,7 +44,8 @@ _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, EOFError, LookupError, ValueError, RuntimeError, MemoryError, SyntaxError, TypeError),
     *(zipfile.BadZipFile, zlib.error, struct.error),
 )
-_SETTINGS, _SECONDS = "settings of the cell", "seconds of the cell"
+_SETTINGS = "settings of the cell"
+_SECONDS = "seconds of the cell"
 
 
 class CellsFailed(CredoError):
@@ -216,4 +217,6 @@ def _read(path: Path, text: str) -> Arrays | None:
         return None
     described = arrays.pop(_SETTINGS, None)
     sound = described is not None and str(described) == text and _SECONDS in arrays
-    return arrays if sound else None
+    if sound:
+        return arrays
+    return None

@@ -54,7 +54,8 @@ def kernel_matrix(name: KernelName, points: Array, others: Array, gamma: ArrayLi
         return jnp.power(scale * inner + 1.0, 3)
     if name == "sigmoid":
         return jnp.tanh(scale * inner + 1.0)
-    here, there = jnp.sum(points**2, axis=1)[:, None], jnp.sum(others**2, axis=1)[None, :]
+    here = jnp.sum(points**2, axis=1)[:, None]
+    there = jnp.sum(others**2, axis=1)[None, :]
     if name == "cosine":
         norms = jnp.sqrt(here * there)
         return jnp.where(norms > 0, inner / jnp.where(norms > 0, norms, 1.0), 0.0)
@@ -152,7 +153,8 @@ def sliced_wasserstein(
     """
     units = jax.random.normal(as_key(key), (directions, values.shape[1]), values.dtype)
     units = units / jnp.linalg.norm(units, axis=1, keepdims=True)
-    even, share = _shares(draws, None), _shares(values, log_weights)
+    even = _shares(draws, None)
+    share = _shares(values, log_weights)
 
     def one(unit: Array) -> Array:
         return _squared_distance(draws @ unit, even, values @ unit, share)
@@ -166,7 +168,8 @@ def _scale(points: Array, gamma: ArrayLike | None) -> Array:
 
 def _squared_distance(first: Array, first_share: Array, second: Array, second_share: Array) -> Array:
     """The squared W2 of two weighted sets of numbers."""
-    (here, low), (there, high) = _steps(first, first_share), _steps(second, second_share)
+    (here, low) = _steps(first, first_share)
+    (there, high) = _steps(second, second_share)
     edges = jnp.sort(jnp.concatenate([low, high]))
     before = jnp.concatenate([jnp.zeros(1, edges.dtype), edges[:-1]])
     middle = 0.5 * (before + edges)
@@ -196,4 +199,6 @@ def _apart(kernel: KernelName, values: Array, share: Array, gamma: ArrayLike | N
 
 def _shares(values: Array, log_weights: Array | None) -> Array:
     count = values.shape[0]
-    return jnp.full(count, 1.0 / count, values.dtype) if log_weights is None else jnp.exp(log_weights)
+    if log_weights is None:
+        return jnp.full(count, 1.0 / count, values.dtype)
+    return jnp.exp(log_weights)

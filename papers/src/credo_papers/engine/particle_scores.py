@@ -187,7 +187,8 @@ def integral_errors(
         >>> float(one.quadratic), float(one.product)
         (0.0, 0.0)
     """
-    (left, offset), (right, shift) = first, second
+    (left, offset) = first
+    (right, shift) = second
     count = values.shape[0]
     share = jnp.full(count, 1.0 / count, values.dtype) if log_weights is None else jnp.exp(log_weights)
     square = left @ left

@@ -37,7 +37,8 @@ def bar(name: str, visible: bool) -> Iterator[Progress]:
         A context manager that gives the function that moves the bar.
     """
     console = Console(stderr=True)
-    heading, step = TextColumn(f"[bold]{escape(name)}"), TextColumn("{task.description}")
+    heading = TextColumn(f"[bold]{escape(name)}")
+    step = TextColumn("{task.description}")
     columns = (heading, BarColumn(24), step, TimeElapsedColumn())
     hidden = not (visible and console.is_terminal)
     with Bar(*columns, console=console, transient=True, disable=hidden) as display:

@@ -85,7 +85,9 @@ class Row:
 def _rounded(value: float, se: float | None) -> str:
     """A number to two digits of its standard error, or to four digits."""
     if se is None or not math.isfinite(se) or se <= 0:
-        return f"{value:.2g}" if 0 < abs(value) < 1e-3 else f"{value:.4g}"
+        if 0 < abs(value) < 1e-3:
+            return f"{value:.2g}"
+        return f"{value:.4g}"
     if abs(value) < 1e-3 or se < 1e-5:
         return f"{value:.2g} ± {se:.1g}"
     digits = max(0, 1 - math.floor(math.log10(se)))

@@ -116,12 +116,15 @@ def reproduce(
 
 
 def _crew(jobs: int | None, ray: str | None) -> AbstractContextManager[Crew | None]:
-    return nullcontext() if jobs is None else Crew(jobs, ray)
+    if jobs is None:
+        return nullcontext()
+    return Crew(jobs, ray)
 
 
 def _run(experiment: Experiment, size: Size, seed: int, report: Progress, cells: Cells) -> Outcome:
     """The outcome, or a sentence about the pieces that failed."""
-    furthest, moving = 0.0, threading.Lock()
+    furthest = 0.0
+    moving = threading.Lock()
 
     def forward(share: float, text: str) -> None:
         nonlocal furthest

@@ -115,7 +115,8 @@ def sweep(
         i, k = divmod(number, pieces)
         setting = settings[i]
         progress(number / (len(settings) * pieces), _label(setting.name, k, pieces))
-        first, last = k * width, min((k + 1) * width, count)
+        first = k * width
+        last = min((k + 1) * width, count)
         description = {
             "given": dict(context),
             "program": dict(setting.program),
@@ -152,7 +153,9 @@ def _compiled(build: Build[P, S, C], program: str) -> One[S, C]:
 
 
 def _label(name: str, k: int, pieces: int) -> str:
-    return name if pieces == 1 else f"{name} ({k + 1} of {pieces})"
+    if pieces == 1:
+        return name
+    return f"{name} ({k + 1} of {pieces})"
 
 
 def _count(streams: object) -> int:

@@ -45,7 +45,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     ridge_rmse = np.sqrt(np.mean((y_test - np.einsum("nri,ni->nr", x_test, batch[:, -1])) ** 2, axis=1))
     inside = np.abs(means[:, -1] - WEIGHTS) <= 1.959964 * sds[:, -1]
     totals = evidences.sum(axis=1)
-    median, largest = float(np.median(gaps[:, -1])), float(gaps[:, -1].max())
+    median = float(np.median(gaps[:, -1]))
+    largest = float(gaps[:, -1].max())
     mismatch = float(np.abs(totals - exact).max())
     published = "published: one data set"
     series = {

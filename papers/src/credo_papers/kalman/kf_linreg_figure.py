@@ -29,7 +29,8 @@ def draw(series: Mapping[str, np.ndarray], ridge_rmse: float, count: int) -> Fig
     (first, second), (error, gap) = figure.subplots(2, 2, sharex=True)
     t = series["t"]
     for i, axes in enumerate((first, second)):
-        mean, sd = series[f"mean_{i}"], series[f"sd_{i}"]
+        mean = series[f"mean_{i}"]
+        sd = series[f"sd_{i}"]
         axes.fill_between(
             t, mean - 2 * sd, mean + 2 * sd, color=PALETTE["blue"], alpha=0.2, lw=0, label="± 2 sd"
         )

@@ -11,7 +11,8 @@ from credo_papers.engine.plain_data import Arrays
 
 __all__ = ["BETA", "ROWS", "TEST_ROWS", "WEIGHTS", "simulate"]
 
-ROWS, TEST_ROWS = 500, 500
+ROWS = 500
+TEST_ROWS = 500
 WEIGHTS = np.array([0.29, 0.72])
 BETA = 1.0
 """The variance of the noise."""

@@ -78,7 +78,8 @@ def _table(
     """The rows, from squared errors (N, 15), hits of the ellipses (N, 15) and covariances (15, 2, 2)."""
     sd = np.sqrt(plane[:, 0, 0])
     tracks = f"{len(squares)} tracks of {STEPS} steps; published from 500"
-    filtered, raw = rms_se(squares.mean(axis=1)), rms_se(raw_squares.mean(axis=1))
+    filtered = rms_se(squares.mean(axis=1))
+    raw = rms_se(raw_squares.mean(axis=1))
     claim = math.sqrt(np.trace(plane, axis1=1, axis2=2).mean())
     first = "sd of a coordinate, first step"
     return (

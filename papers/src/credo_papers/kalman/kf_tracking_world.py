@@ -16,8 +16,10 @@ __all__ = ["MOVE_VAR", "NOISE_VAR", "OBSERVATION", "START", "START_VAR", "STEPS"
 STEPS = 15
 TRANSITION = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
 OBSERVATION = np.eye(2, 4, dtype=np.float32)
-START, START_VAR = np.array([8, 10, 1, 0], np.float32), 0.1
-MOVE_VAR, NOISE_VAR = 1e-3, 1.0
+START = np.array([8, 10, 1, 0], np.float32)
+START_VAR = 0.1
+MOVE_VAR = 1e-3
+NOISE_VAR = 1.0
 
 
 def simulate(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -57,7 +57,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     scores = score(np.array([PUBLISHED, GRID[best]], np.float32), streams, test)
     evidence = np.asarray(scores.log_evidence, np.float64).reshape(2, count, STEPS)
     hits = evidence > math.log(0.5)  # the label had more than half of the probability: it was predicted
-    accuracy, nll = np.asarray(scores.accuracy, np.float64), np.asarray(scores.nll, np.float64)
+    accuracy = np.asarray(scores.accuracy, np.float64)
+    nll = np.asarray(scores.nll, np.float64)
 
     progress(0.9, "mapping the decision surface")
     side = np.stack([np.linspace(-1.75, 2.75, 100), np.linspace(-1.5, 2.0, 100)]).astype(np.float32)
@@ -83,7 +84,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     }
     series = _series(hits, accuracy, nll)
     rows = _table(GRID[best], hits, evidence, accuracy, nll)
-    settings, seeds = _settings(GRID[best], tuning_nll.tolist()), _seeds(seed, count)
+    settings = _settings(GRID[best], tuning_nll.tolist())
+    seeds = _seeds(seed, count)
     return Outcome(
         rows, settings, seeds, series, arrays, lambda: draw(series, arrays), lambda: animate(arrays)
     )

@@ -18,12 +18,16 @@ def animate(arrays: Mapping[str, np.ndarray]) -> bytes:
     Arguments:
         arrays: as in the outcome.
     """
-    x, y, steps = arrays["x"], arrays["y"], arrays["frames"]
+    x = arrays["x"]
+    y = arrays["y"]
+    steps = arrays["frames"]
     sides = (arrays["frame_x"], arrays["frame_y"])
-    chances, spread = arrays["frame_surface"], arrays["frame_logit_sd"]
+    chances = arrays["frame_surface"]
+    spread = arrays["frame_logit_sd"]
     figure = new_figure(8.0, 3.7)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    chance, doubt = np.linspace(0.0, 1.0, 11), np.linspace(0.0, float(np.quantile(spread, 0.98)), 9)
+    chance = np.linspace(0.0, 1.0, 11)
+    doubt = np.linspace(0.0, float(np.quantile(spread, 0.98)), 9)
     probability = {"levels": chance, "cmap": "RdBu_r", "alpha": 0.75}
     uncertainty = {"levels": doubt, "cmap": "Greys", "extend": "max"}
     panels = ((left, chances, probability), (right, spread, uncertainty))

@@ -26,10 +26,12 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> 
     (upper,), (lower,) = figure.subfigures(2, 1, squeeze=False, height_ratios=[1, 1.2])
     _surfaces(upper, arrays)
     axes = lower.subplots()
-    t, count = series["t"], arrays["test_accuracy"].shape[1]
+    t = series["t"]
+    count = arrays["test_accuracy"].shape[1]
     for i, (name, colour, marker) in enumerate((("published", "blue", "o"), ("tuned", "orange", "s"))):
         low, high = np.quantile(arrays["test_accuracy"][i], [0.1, 0.9], axis=0)
-        mean, se = series[f"test_accuracy_{name}"], series[f"test_accuracy_{name}_se"]
+        mean = series[f"test_accuracy_{name}"]
+        se = series[f"test_accuracy_{name}_se"]
         axes.fill_between(t, low, high, color=PALETTE[colour], alpha=0.12, lw=0)
         axes.fill_between(t, mean - 2 * se, mean + 2 * se, color=PALETTE[colour], alpha=0.35, lw=0)
         axes.plot(t, mean, color=PALETTE[colour], marker=marker, markevery=4, ms=5, label=f"{name} setting")
@@ -44,7 +46,9 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> 
 
 
 def _surfaces(figure: SubFigure, arrays: Mapping[str, np.ndarray]) -> None:
-    x, y, sides = arrays["x"], arrays["y"], (arrays["surface_x"], arrays["surface_y"])
+    x = arrays["x"]
+    y = arrays["y"]
+    sides = (arrays["surface_x"], arrays["surface_y"])
     extent = (sides[0][0], sides[0][-1], sides[1][0], sides[1][-1])
     image = None
     panels = figure.subplots(1, len(arrays["panels"]), sharex=True, sharey=True)

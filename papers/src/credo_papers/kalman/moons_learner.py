@@ -71,7 +71,8 @@ def score(settings: Array, streams: Streams, test: tuple[Array, Array]) -> Score
     def chunk(belief: Gaussian, rows: tuple[Array, Array]) -> tuple[Gaussian, Scores]:
         belief, trace = credo.run(LEARNER, belief, *rows)
         log_prob = LEARNER.forecast_rows(belief, test_x).log_prob(test_y)
-        hits, nll = jnp.mean(log_prob > math.log(0.5)), -jnp.mean(log_prob)
+        hits = jnp.mean(log_prob > math.log(0.5))
+        nll = -jnp.mean(log_prob)
         return belief, Scores(trace.log_evidence, hits, nll, belief)
 
     def one(setting: Array, stream: Streams) -> Scores:

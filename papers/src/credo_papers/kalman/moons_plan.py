@@ -16,8 +16,9 @@ __all__ = [
     "TUNING_SEEDS",
 ]
 
-EVERY, TEST_POINTS = 5, 1000
-"""How many labels lie between two tests, and the points of a test."""
+# How many labels lie between two tests, and the points of a test.
+EVERY = 5
+TEST_POINTS = 1000
 
 SEEDS: dict[Size, int] = {"quick": 20, "full": 100}
 """How many streams are scored."""

@@ -12,7 +12,8 @@ from credo.core.types import Key, PyTree
 
 __all__ = ["NET", "NOISE", "STEPS", "Streams", "make_moons", "make_streams"]
 
-STEPS, NOISE = 200, 0.2
+STEPS = 200
+NOISE = 0.2
 
 NET = credo.MLP(outputs=1, hidden=(5, 5), activation="sin")
 
@@ -25,7 +26,8 @@ def make_moons(rng: np.random.Generator, count: int, noise: float = NOISE) -> tu
         count: how many points; half of them are of each label.
         noise: the standard deviation of the noise in each coordinate.
     """
-    outer, inner = np.linspace(0, np.pi, count // 2), np.linspace(0, np.pi, count - count // 2)
+    outer = np.linspace(0, np.pi, count // 2)
+    inner = np.linspace(0, np.pi, count - count // 2)
     x = np.concatenate(
         [np.stack([np.cos(outer), np.sin(outer)], 1), np.stack([1 - np.cos(inner), 0.5 - np.sin(inner)], 1)]
     )

@@ -39,7 +39,8 @@ from credo_papers.lofi.lofi_fashion_world import Pool, StreamName, make_pool, ma
 
 __all__ = ["run", "run_part"]
 
-NAME, VERSION = "lofi-fashion", 1
+NAME = "lofi-fashion"
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def run_part(
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
     """Run every learner on every stream of the size."""
     progress(0.0, "reading Fashion-MNIST")
-    train, test = load("fashion-mnist"), load("fashion-mnist", split="test")
+    train = load("fashion-mnist")
+    test = load("fashion-mnist", split="test")
     pools = {purpose: make_pool(train, test, purpose) for purpose in (SCORED, TUNING)}
     plan = PLANS[size]
     parts: dict[str, dict[str, Arrays]] = {}
@@ -176,7 +178,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     for label, result in parts[first.name].items():
         for key in ("test_error", "test_nll"):
             series[f"{key} {label}"] = result[key].mean(axis=0)
-    settings, seeds = _settings(plan, size, parts), _seeds(seed)
+    settings = _settings(plan, size, parts)
+    seeds = _seeds(seed)
     return Outcome(tuple(rows), settings, seeds, series, arrays, lambda: draw(plan, parts))
 
 

@@ -72,7 +72,8 @@ def make_learner(
     model = credo.Model(net, credo.Categorical(program["outputs"]))
     params = net.init(key, (784,))
     params[-1]["w"] = jnp.zeros_like(params[-1]["w"])
-    method, rank = program["method"], program["rank"]
+    method = program["method"]
+    rank = program["rank"]
     if method in ("sgd", "adam"):
         descent = replay(model, values["learning_rate"], optimizer=method, capacity=rank)
         example = (jnp.zeros(784, jnp.float32), jnp.zeros((), jnp.int32))
@@ -100,7 +101,8 @@ def build(program: FashionProgram) -> One[Seed, Shared]:
 
     def one(values: Mapping[str, Array], stream: Seed, shared: Shared) -> dict[str, Array]:
         learner, prior, net = make_learner(program, values, stream["key"])
-        x_tests, y_tests = jnp.asarray(shared["x_test"]), jnp.asarray(shared["y_test"])
+        x_tests = jnp.asarray(shared["x_test"])
+        y_tests = jnp.asarray(shared["y_test"])
 
         def chunk(
             belief: AnyBelief, rows: tuple[Array, Array, Array, Array]
@@ -138,6 +140,7 @@ def split_stream(stream: Stream, seed: int, purpose: int) -> tuple[Seed, Shared]
         seed, purpose: draw the initial weights.
     """
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), purpose), len(stream.x))
-    labels, pixels = stream.y.astype(np.int32), stream.pixels.astype(np.int32)
+    labels = stream.y.astype(np.int32)
+    pixels = stream.pixels.astype(np.int32)
     seeds: Seed = {"x": stream.x, "y": labels, "pixels": pixels, "key": keys}
     return seeds, {"x_test": stream.x_test, "y_test": stream.y_test.astype(np.int32), "which": stream.which}

@@ -115,5 +115,7 @@ def grid_of(method: MethodName, stream: StreamName, size: Size) -> list[Values]:
         rates = (0.001, 0.003, 0.01, 0.03) if method == "sgd" else (1e-4, 3e-4, 1e-3, 3e-3)
         return [{"learning_rate": rate} for rate in rates[1 : 3 if quick else None]]
     scales = (0.3, 1.0, 3.0)[quick:]
-    drifts = (0.0,) if stream == "stationary" else ((1e-3,) if quick else (1e-4, 1e-3, 1e-2))
+    drifts = (1e-3,) if quick else (1e-4, 1e-3, 1e-2)
+    if stream == "stationary":
+        drifts = (0.0,)
     return [{"scale": scale, "drift": drift} for scale in scales for drift in drifts]

@@ -68,7 +68,8 @@ def make_pool(train: Dataset, test: Dataset, purpose: int) -> Pool:
         purpose: `SCORED` or `TUNING`.
     """
     border = len(train) * 5 // 6
-    center, scale = train.x[border:].mean(), train.x[border:].std()
+    center = train.x[border:].mean()
+    scale = train.x[border:].std()
 
     def standard(x: np.ndarray) -> np.ndarray:
         pixels: np.ndarray = ((x - center) / scale).astype(np.float32)
@@ -104,7 +105,8 @@ def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     padded = np.pad(images, ((0, 0), (1, 2), (1, 2)), constant_values=images.min())
     place_down, place_right = (np.clip(s.round(9), -1, side) + 1 for s in (source_down, source_right))
     low_down, low_right = (np.floor(s).astype(int) for s in (place_down, place_right))
-    part_down, part_right = place_down - low_down, place_right - low_right
+    part_down = place_down - low_down
+    part_right = place_right - low_right
     each = np.arange(count)[:, None, None]
     canvas = np.zeros(images.shape)
     for i, weight_down in ((0, 1 - part_down), (1, part_down)):
@@ -141,7 +143,8 @@ def make_stream(
     last = np.arange(every, rows + 1, every) - 1  # the last row of each chunk
     of_task = last // task
     which = np.zeros(len(last), int)
-    flat, labels = pool.x_test[:test_rows].reshape(1, -1, PIXELS), pool.y_test[None, :test_rows]
+    flat = pool.x_test[:test_rows].reshape(1, -1, PIXELS)
+    labels = pool.y_test[None, :test_rows]
     if name == "rotated":
         which = np.arange(len(last))
         images = pool.x_test[:test_rows]
@@ -173,7 +176,8 @@ def _one(
         )[:rows]
         return pool.x[indices].reshape(rows, PIXELS), pool.y[indices] % 2, still
     indices = rng.choice(len(pool.y), rows, replace=False)
-    x, y = pool.x[indices], pool.y[indices]
+    x = pool.x[indices]
+    y = pool.y[indices]
     if name == "rotated":
         x = rotate(x, _angle(np.arange(rows), rows))
     flat = x.reshape(rows, PIXELS)

@@ -41,7 +41,9 @@ class UCIProgram(TypedDict):
 
 def search_of(method: MethodName) -> Search:
     """Return the search of a method."""
-    return REPLAY_SEARCH if method == "replay" else FILTER_SEARCH
+    if method == "replay":
+        return REPLAY_SEARCH
+    return FILTER_SEARCH
 
 
 def make_program(method: MethodName, rank: int) -> UCIProgram:
@@ -76,7 +78,9 @@ def _family(method: MethodName, rank: int) -> Family:
         return Diagonal("covariance" if method == "fd-ekf" else "precision")
     if method == "spherical":
         return LowRank(rank, base="spherical")
-    return LowRank(rank, projection="factor-analysis") if method == "lrvga" else LowRank(rank)
+    if method == "lrvga":
+        return LowRank(rank, projection="factor-analysis")
+    return LowRank(rank)
 
 
 def make_prior(learner: AnyLearner, setting: Mapping[str, Array], split: Split) -> AnyBelief:
@@ -91,7 +95,8 @@ def make_prior(learner: AnyLearner, setting: Mapping[str, Array], split: Split) 
         split: one division.
     """
     first, second = jax.random.split(split.key)
-    width, dtype = split.x.shape[-1], split.x.dtype
+    width = split.x.shape[-1]
+    dtype = split.x.dtype
     spread = jnp.sqrt(setting["init_var"]).astype(dtype)
     params = [
         {
@@ -102,7 +107,8 @@ def make_prior(learner: AnyLearner, setting: Mapping[str, Array], split: Split) 
     ]
     if isinstance(learner, GradientLearner):
         return learner.init(params, example=(split.x[0], split.y[0]))
-    init, prior = setting["init_var"], setting["prior_var"]
+    init = setting["init_var"]
+    prior = setting["prior_var"]
     var = [{"w": init / width, "b": init}, {"w": prior / HIDDEN, "b": prior}]
     return learner.init(params, var=jax.tree.map(lambda v, leaf: jnp.full(leaf.shape, v), var, params))
 
@@ -113,7 +119,8 @@ def build(program: UCIProgram) -> One[Split, None]:
     Arguments:
         program: see `make_program`.
     """
-    method, rank = program["method"], program["rank"]
+    method = program["method"]
+    rank = program["rank"]
 
     def one(values: Mapping[str, Array], split: Split, shared: None) -> dict[str, Array]:
         count = min(program["tuning_rows"], split.x.shape[0])
@@ -128,7 +135,8 @@ def build(program: UCIProgram) -> One[Split, None]:
         def arrays(stage: Mapping[str, ArrayLike | list[float]]) -> dict[str, Array]:
             return {key: jnp.asarray(value, split.x.dtype) for key, value in stage.items()}
 
-        setting, tuning = arrays(program["search"]["start"]), []
+        setting = arrays(program["search"]["start"])
+        tuning = []
         for lists in program["search"]["stages"]:
             stage = arrays(lists)
             scores = jax.lax.map(lambda candidate, base=setting: log_evidence(base | candidate), stage)

@@ -46,15 +46,19 @@ def make_splits(data: Dataset, seed: int, count: int) -> Split:
         seed: division i is drawn by `numpy.random.default_rng([seed, i])`.
         count: how many divisions.
     """
-    x, y = data.x.astype(np.float64), data.y.astype(np.float64)
+    x = data.x.astype(np.float64)
+    y = data.y.astype(np.float64)
     border = round(0.9 * len(y))
     divisions = []
     for i in range(count):
         order = np.random.default_rng([seed, i]).permutation(len(y))
-        train, test = order[:border], order[border:]
-        center, scale = x[train].mean(axis=0), x[train].std(axis=0)
+        train = order[:border]
+        test = order[border:]
+        center = x[train].mean(axis=0)
+        scale = x[train].std(axis=0)
         scale[scale == 0] = 1.0
-        level, unit = y[train].mean(), y[train].std()
+        level = y[train].mean()
+        unit = y[train].std()
         rows = [((x[part] - center) / scale, (y[part] - level) / unit) for part in (train, test)]
         divisions.append((*rows[0], *rows[1], unit))
     parts = [np.stack(part).astype(np.float32) for part in zip(*divisions, strict=True)]

@@ -31,7 +31,9 @@ __all__ = [
     "simulate_means",
 ]
 
-LENGTH, NOISE_VAR, SEGMENT = 100, 9.0, 10
+LENGTH = 100
+NOISE_VAR = 9.0
+SEGMENT = 10
 
 
 class NormalTruth(NamedTuple):

@@ -154,9 +154,11 @@ def _table(dim: int, trial: Trial, results: Mapping[str, Arrays]) -> list[Row]:
     for score, words in SCORES.items():
         rows += rows_of(f"d={dim} {words}", score, results, published if score == "old KDE" else None)
     for name, scores in results.items():
-        paper, note = None, ""
+        paper = None
+        note = ""
         if dim == 10 and name in PUBLISHED_SECONDS:
-            paper, note = f"{PUBLISHED_SECONDS[name] * 1000:g}", "published: by the code, of 25 observations"
+            paper = f"{PUBLISHED_SECONDS[name] * 1000:g}"
+            note = "published: by the code, of 25 observations"
         rows.append(
             Row(f"d={dim} ms, {name}", float(scores["seconds"]) * 1000, None, paper, None, note, name)
         )

@@ -39,7 +39,9 @@ class LinearPlan:
 
     def names(self, dim: int) -> tuple[str, ...]:
         """Return the names of the methods for a dimension."""
-        return (*self.methods, *self.large) if dim == 10 else self.methods
+        if dim == 10:
+            return (*self.methods, *self.large)
+        return self.methods
 
 
 _FEW = ("exact draws", "affine map", "bootstrap")

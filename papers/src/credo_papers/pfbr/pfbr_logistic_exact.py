@@ -20,11 +20,14 @@ from credo_papers.pfbr.pfbr_logistic_world import FEATURES, Tasks
 
 __all__ = ["sample_posterior"]
 
-CHAINS, MOVES, KEPT = 48, 10, 5
-"""Chains for each batch, moves of each chain, and how many of the last places of a chain are draws."""
+# Chains for each batch, moves of each chain, and how many of the last places of a chain are draws.
+CHAINS = 48
+MOVES = 10
+KEPT = 5
 
-LEAPS, LEAP = 6, 0.25
-"""Leapfrog steps of a move, and their size in units of the Laplace approximation."""
+# Leapfrog steps of a move, and their size in units of the Laplace approximation.
+LEAPS = 6
+LEAP = 0.25
 
 
 def sample_posterior(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
@@ -45,7 +48,8 @@ def sample_posterior(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
 
     program = jax.jit(functools.partial(jax.lax.map, one))
     chances = np.clip(np.asarray(program((keys, x, y))), 1e-6, 1.0 - 1e-6)
-    there, eight = ~np.isnan(tasks.y), tasks.y > 0.5
+    there = ~np.isnan(tasks.y)
+    eight = tasks.y > 0.5
     right = there & ((chances > 0.5) == eight)
     loss = np.where(there, -np.log(np.where(eight, chances, 1.0 - chances)), 0.0)
     return Classified(*(part.sum(axis=2) / there.sum(axis=2) for part in (right, loss)))._asdict()

@@ -88,7 +88,9 @@ PLANS: dict[Size, MetaPlan] = {
     "quick": MetaPlan(2, 320, 2, 256, CASES[:2], ("PFBR, our base", "EKF"), {}),
     "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}, ("turned",)),
 }
-REFIT, STATIC, OURS = "Laplace, refitted", "static classifier", "PFBR, our base"
+REFIT = "Laplace, refitted"
+STATIC = "static classifier"
+OURS = "PFBR, our base"
 EXACT = "exact posterior"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
 
@@ -174,7 +176,8 @@ def _compare(
         total = counts.sum(axis=1)
         return {name: (one[score] * counts).sum(axis=1) / total for name, one in results.items()}
 
-    right, after = means("right", weights), means("right", later)
+    right = means("right", weights)
+    after = means("right", later)
     rows = [
         Row(f"{words}: accuracy, {name}", *mean_se(values), note=notes.get(name, ""))
         for name, values in right.items()
@@ -221,7 +224,8 @@ def draw(series: Mapping[str, np.ndarray], cases: Sequence[str], names: Sequence
     figure.suptitle("Digits 6 and 8 online: share of errors so far")
     columns = min(3, len(cases) + 1)
     grid = figure.subplots(-(-(len(cases) + 1) // columns), columns, squeeze=False, sharex=True, sharey=True)
-    panels, ends = grid.reshape(-1), {name: 1.0 - series[f"{cases[-1]}, {name}"][-1] for name in names}
+    panels = grid.reshape(-1)
+    ends = {name: 1.0 - series[f"{cases[-1]}, {name}"][-1] for name in names}
     # in the order of the last panel, with its numbers: many lines lie on top of each other
     order = sorted(names, key=lambda name: ends[name])
     for axes, case in zip(panels, cases, strict=False):

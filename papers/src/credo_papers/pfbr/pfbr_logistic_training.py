@@ -75,7 +75,8 @@ class DigitTasks(Tasks[TurnedDigits]):
     def observe(self, task: TurnedDigits, key: Array) -> tuple[TurnedDigits, Stage]:
         first, second = jax.random.split(key)
         rows = jax.random.randint(first, (self.batch,), 0, self.x.shape[0])
-        cos, sin = jnp.cos(task.angle), jnp.sin(task.angle)
+        cos = jnp.cos(task.angle)
+        sin = jnp.sin(task.angle)
         turn = jnp.stack([jnp.stack([cos, sin]), jnp.stack([-sin, cos])])
         x = self.x[rows]
         x = x.at[:, :2].set(x[:, :2] @ turn)

@@ -41,7 +41,9 @@ __all__ = [
     "vary",
 ]
 
-FEATURES, BATCH, OBSERVATIONS = 50, 32, 1932
+FEATURES = 50
+BATCH = 32
+OBSERVATIONS = 1932
 COPIES = 10
 """How many deformed copies there are of each digit."""
 
@@ -149,7 +151,8 @@ def make_tasks(
     """
     x, y = (data.test_x, data.test_y) if purpose == SCORED else (data.train_x, data.train_y)
     length = -(-limit // BATCH)
-    xs, ys = [], []
+    xs = []
+    ys = []
     for number in range(count):
         rng = np.random.default_rng([seed, purpose, list(KINDS).index(kind), number])
         rows = rng.permutation(len(x))[:limit]

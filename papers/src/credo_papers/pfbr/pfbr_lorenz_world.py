@@ -36,9 +36,17 @@ __all__ = [
     "volatility_problem",
 ]
 
-DIM, FORCING, STEP, NOISE, SCALE, FREEDOM = 10, 8.0, 0.1, 0.3, 0.3, 3.0
-LENGTH, SPIN_UP = 100, 200
-PERSISTENCE, SHOCK, LEVEL = 0.98, 0.2, -1.0
+DIM = 10
+FORCING = 8.0
+STEP = 0.1
+NOISE = 0.3
+SCALE = 0.3
+FREEDOM = 3.0
+LENGTH = 100
+SPIN_UP = 200
+PERSISTENCE = 0.98
+SHOCK = 0.2
+LEVEL = -1.0
 
 
 class LorenzRuns(NamedTuple):

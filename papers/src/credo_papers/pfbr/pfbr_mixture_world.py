@@ -33,8 +33,10 @@ __all__ = [
     "simulate_mixtures",
 ]
 
-LATENT, LENGTH = (-1.0, 2.0), 30
-EDGE, NODES = 5.0, 200
+LATENT = (-1.0, 2.0)
+LENGTH = 30
+EDGE = 5.0
+NODES = 200
 
 LATENTS = 10_000
 """How many latents of the prior are trained on."""
@@ -136,7 +138,8 @@ def grid_density(observations: np.ndarray) -> np.ndarray:
         observations: of one sequence (T,).
     """
     points, _ = _grid()
-    first, second = points[:, 0], points.sum(axis=1)
+    first = points[:, 0]
+    second = points.sum(axis=1)
     y = np.asarray(observations, np.float64)[:, None]
     logs = np.logaddexp(-0.5 * (y - first) ** 2, -0.5 * (y - second) ** 2)
     total = np.cumsum(logs, axis=0) - 0.5 * (points**2).sum(axis=1)
@@ -170,11 +173,13 @@ def _of_one(
     second = np.einsum("tg,gi,gj->tij", cells, points, points, optimize=True)
     cov = second - mean[:, :, None] * mean[:, None, :]
     normal = np.log(2.0 * np.pi * np.e) + 0.5 * np.linalg.slogdet(cov)[1]
-    values, surprise = [], []
+    values = []
+    surprise = []
     for probability in cells:
         which = np.searchsorted(np.cumsum(probability), rng.uniform(size=draws + count))
         which = np.minimum(which, len(points) - 1)
         values.append(points[which] + width * (rng.uniform(size=(draws + count, 2)) - 0.5))
         surprise.append(2.0 * np.log(width) - np.log(probability[which[:draws]]).mean())
-    drawn, upper = np.stack(values), cells @ (points[:, 1] > 0)
+    drawn = np.stack(values)
+    upper = cells @ (points[:, 1] > 0)
     return drawn[:, :draws], drawn[:, draws:], np.array(surprise), entropy, upper, normal

@@ -24,7 +24,9 @@ def in_default_precision(tree: PyTree) -> PyTree:
 
     def convert(leaf: ArrayLike) -> Array:
         array = jnp.asarray(leaf)
-        return array.astype(float) if jnp.issubdtype(array.dtype, jnp.floating) else array
+        if jnp.issubdtype(array.dtype, jnp.floating):
+            return array.astype(float)
+        return array
 
     return jax.tree.map(convert, tree)
 

@@ -89,7 +89,8 @@ def score_normal(
     if few:
         return scores
     # the published test functions are not at hand: these are standard normal, and the same for all methods
-    size, dtype = mean.shape[0], mean.dtype
+    size = mean.shape[0]
+    dtype = mean.dtype
     first, second = jax.random.split(jax.random.key(0))
     left, right = jax.random.normal(first, (2, size, size), dtype)
     offset, shift = jax.random.normal(second, (2, size), dtype)

@@ -130,7 +130,9 @@ _Parts: TypeAlias = tuple[PyTree, Callable[[], PyTree], Callable[[PyTree], Build
 def _maker(method: str) -> Callable[[str, Problem, Flows, int, int], _Parts]:
     if method.startswith("AESMC"):
         return _proposal
-    return _published if method.endswith("published") else _operator
+    if method.endswith("published"):
+        return _published
+    return _operator
 
 
 def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: int) -> _Parts:

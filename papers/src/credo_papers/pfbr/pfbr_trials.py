@@ -140,7 +140,8 @@ def rows_of(
         published: numbers by method.
         notes: by method.
     """
-    published, notes = published or {}, notes or {}
+    published = published or {}
+    notes = notes or {}
     return tuple(
         Row(
             f"{prefix}, {name}",

@@ -157,5 +157,7 @@ def pfbr(
         absorbed = not still
     if absorbed:
         return PublishedFlow(model, operator, particles, moves, density)
-    how: DensityName | None = None if not density else "flow" if still else "kernel"
+    how: DensityName | None = None
+    if density:
+        how = "flow" if still else "kernel"
     return FlowFilter(model, operator, particles, moves, how, None, "free")

@@ -67,7 +67,8 @@ def static_loss(
     def step(
         state: tuple[Array, Array], row: tuple[Array, PyTree, PyTree]
     ) -> tuple[tuple[Array, Array], Array]:
-        (points, logs), (place, x, y) = state, row
+        (points, logs) = state
+        (place, x, y) = row
         bayes = operator.transport(params, points, weights, lambda z: log_likelihood(z, x, y), x, y)
         points, scored, log_det = _flowed(bayes, points, count)
         logs = logs - log_det
@@ -104,7 +105,8 @@ def absorbed_loss(
     weights = _equal(values)
 
     def step(state: tuple[Array, Array], row: tuple[PyTree, PyTree]) -> tuple[tuple[Array, Array], Array]:
-        (before, logs), (x, y) = state, row
+        (before, logs) = state
+        (x, y) = row
         bayes = operator.transport(params, before, weights, lambda z: log_likelihood(z, x, y), x, y)
         points, scored, log_det = _flowed(bayes, before, count)
         logs = logs - log_det

@@ -82,7 +82,9 @@ class ModelSequences(SequenceTasks):
         return self.transition is not None
 
     def prior(self, key: Array) -> NormalMixture:
-        return self.priors.draw(key) if isinstance(self.priors, DirichletMixtures) else self.priors
+        if isinstance(self.priors, DirichletMixtures):
+            return self.priors.draw(key)
+        return self.priors
 
     def emit(self, truth: Array, key: Array) -> tuple[Array, PyTree, PyTree]:
         keys = jax.random.split(key)

@@ -189,7 +189,9 @@ class PublishedOperator:
         """The length of what the velocity sees of the data."""
         if self.signal == "gradient":
             return self.dim
-        return self.observation if self.encoder == "none" else self.hidden
+        if self.encoder == "none":
+            return self.observation
+        return self.hidden
 
     def start(self, key: Key) -> PyTree:
         """Parameters to begin training from, drawn as the published code draws them."""
@@ -238,7 +240,8 @@ class PublishedOperator:
             signal = (weights @ jax.lax.stop_gradient(slopes(values)))[None, :]
         else:
             signal = self._seen(params, x, y, values.dtype)[None, :]
-        start, end = jnp.zeros((), values.dtype), jnp.asarray(self.length, values.dtype)
+        start = jnp.zeros((), values.dtype)
+        end = jnp.asarray(self.length, values.dtype)
         if self.adaptive:
             start, end = interval(params["interval"], embedding, signal, self.length)
 

@@ -124,7 +124,8 @@ class DirichletMixtures:
 
     def draw(self, key: Array) -> NormalMixture:
         """One prior."""
-        keys, shape = jax.random.split(key, 3), (self.components, self.dim)
+        keys = jax.random.split(key, 3)
+        shape = (self.components, self.dim)
         like = jnp.zeros(())
         alpha, spread, var = (jnp.asarray(v, like.dtype) for v in (self.concentration, self.spread, self.var))
         # v ~ Beta(1, alpha) by its distribution function: 1 - v = uniform^(1 / alpha)

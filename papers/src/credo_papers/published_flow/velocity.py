@@ -50,13 +50,15 @@ def start_velocity(key: Array, dim: int, signal: int, hidden: int, layers: int) 
 
 def _default_layer(key: Array, inputs: int, outputs: int) -> PyTree:
     """A linear layer as torch draws it: weights and biases uniform within 1 / sqrt(inputs)."""
-    keys, bound = jax.random.split(key), float(inputs) ** -0.5
+    keys = jax.random.split(key)
+    bound = float(inputs) ** -0.5
     weights = jax.random.uniform(keys[0], (inputs, outputs), minval=-bound, maxval=bound)
     return {"weights": weights, "bias": jax.random.uniform(keys[1], (outputs,), minval=-bound, maxval=bound)}
 
 
 def _squash_layer(key: Array, inputs: int, outputs: int) -> PyTree:
-    keys, bound = jax.random.split(key, 5), (3.0 / outputs) ** 0.5
+    keys = jax.random.split(key, 5)
+    bound = (3.0 / outputs) ** 0.5
     names = ("bias", "gate", "gate_bias", "time_bias")
     vectors = {
         name: jax.random.uniform(own, (outputs,), minval=-bound, maxval=bound)

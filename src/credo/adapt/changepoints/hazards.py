@@ -141,7 +141,8 @@ class LearnedHazard(Hazard):
 
     def probability(self, run_length: Array, count: Array, t: Array) -> Array:
         """(c + a) / (n + a + b) with n = t - 1 transitions so far."""
-        a, b = as_like(self.a, count), as_like(self.b, count)
+        a = as_like(self.a, count)
+        b = as_like(self.b, count)
         return (count + a) / (t - 1 + a + b)
 
 

@@ -184,7 +184,8 @@ def segmentation(trace: Info | Changes, upto: int | None = None) -> list[int]:
         ([0, 6], [0])
     """
     changes = _reports(trace, Changes)
-    best, parent = np.asarray(changes.best_run_length), np.asarray(changes.parent_run_length)
+    best = np.asarray(changes.best_run_length)
+    parent = np.asarray(changes.parent_run_length)
     end = len(best) if upto is None else upto
     if not 1 <= end <= len(best):
         raise CredoError(f"upto must be in 1..{len(best)}; got {upto!r}.")

@@ -146,7 +146,8 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         """
         if prior.size != self.degree + 1:
             raise CredoError(f"params must be degree + 1 = {self.degree + 1} numbers; got {prior.size}.")
-        zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)
+        zero = jnp.zeros((), floating(prior))
+        whole = jnp.zeros((), jnp.int32)
         return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
 
     def advance(self, belief: Piece, dt: ArrayLike | None) -> Piece:
@@ -162,7 +163,8 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         origin = jnp.where(new, place, belief.origin)
         prior = at_time(belief.prior, belief.belief.t)
         there = about(belief, place)
-        cov, old = belief.prior.cov.dense(), there.belief.cov.dense()
+        cov = belief.prior.cov.dense()
+        old = there.belief.cov.dense()
         joined = cov.at[0, :].set(0.0).at[:, 0].set(0.0).at[0, 0].set(old[0, 0] + belief.jump_var)
         # Where this branch is not taken the matrix must still have a root.
         joined = jnp.where(belief.state == 2, joined, cov)
@@ -210,7 +212,8 @@ def _powers(value: Array, size: int) -> Array:
 def about(piece: Piece, origin: Array) -> Piece:
     """The same curve with coefficients about another origin: w'_i = sum_j C(j, i) delta^(j - i) w_j."""
     inner = piece.belief
-    size, dtype = inner.mean.shape[0], inner.mean.dtype
+    size = inner.mean.shape[0]
+    dtype = inner.mean.dtype
     powers = _powers(origin - piece.origin, size)
     choose = [[float(math.comb(j, i)) for j in range(size)] for i in range(size)]
     gaps = np.maximum(np.arange(size)[None, :] - np.arange(size)[:, None], 0)

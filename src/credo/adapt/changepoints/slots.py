@@ -86,7 +86,9 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
     @property
     def successors(self) -> Successors:
         """Whose successor a new segment is."""
-        return SuccessorByCount() if self._hazard.counts else SingleSuccessor()
+        if self._hazard.counts:
+            return SuccessorByCount()
+        return SingleSuccessor()
 
     @property
     def slots(self) -> int:
@@ -95,7 +97,8 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     def wrap(self, prior: B) -> Hypotheses[B]:
         """One hypothesis, which holds the inner learner's own first belief."""
-        size, kind = self.slots, floating(prior)
+        size = self.slots
+        kind = floating(prior)
         beliefs = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * size), prior)
         first = jnp.arange(size) == 0
         log_weights = jnp.where(first, 0.0, -jnp.inf).astype(kind)
@@ -107,7 +110,8 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     def advance(self, belief: Hypotheses[B], dt: ArrayLike | None) -> Hypotheses[B]:
         """Every hypothesis goes on, and those that may end have successors in the free slots."""
-        old, dtype = belief.segments, belief.log_weights.dtype
+        old = belief.segments
+        dtype = belief.log_weights.dtype
         survivors = jax.vmap(lambda one: self.learner.time_update(one, dt))(belief.beliefs)
         births = self.slots - self.capacity
         free = (
@@ -138,9 +142,11 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
     ) -> tuple[Array, Array]:
         """log(1 - H) and log H of each hypothesis; nothing changes before the first observation."""
         started = old.run_length >= 0
-        lengths, counts = jnp.maximum(old.run_length, 0).astype(dtype), old.count.astype(dtype)
+        lengths = jnp.maximum(old.run_length, 0).astype(dtype)
+        counts = old.count.astype(dtype)
         chance = self._hazard.probability(lengths, counts, jnp.maximum(t, 1).astype(dtype)).astype(dtype)
-        stay, leave = jnp.log1p(-chance), jnp.log(chance)
+        stay = jnp.log1p(-chance)
+        leave = jnp.log(chance)
         if dt is not None:
             stay = jnp.where(chance > 0, stay * as_like(dt, stay), 0.0)
             leave = jnp.log(-jnp.expm1(stay))
@@ -232,7 +238,8 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         change: Array
         pruned: Array
         change, pruned, alarm = proposal.extras
-        segments, zero = belief.segments, jnp.zeros((), belief.log_weights.dtype)
+        segments = belief.segments
+        zero = jnp.zeros((), belief.log_weights.dtype)
         newborn = jnp.argmax(jnp.where(segments.run_length == 0, segments.best, -jnp.inf))
         return Changes(
             jnp.where(used, change, belief.change_probability),

@@ -171,9 +171,11 @@ def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
     """Stratified optimal resampling: with sum_k min(w_k / c, 1) = capacity, weights above c stay as they are
     and the others survive with probability w / c and weigh c.
     """
-    log_weights, capacity = crowd.log_weights, crowd.capacity
+    log_weights = crowd.log_weights
+    capacity = crowd.capacity
     weights = jnp.exp(log_weights)
-    size, dtype = weights.shape[0], weights.dtype
+    size = weights.shape[0]
+    dtype = weights.dtype
     falling = jnp.sort(weights)[::-1]
     # With the A heaviest kept as they are, c = (the rest's sum) / (capacity - A).
     rest = jnp.maximum(1.0 - jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(falling)[:-1]]), 0.0)
@@ -200,7 +202,8 @@ def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
 
 
 def _merge(crowd: _Crowd, beliefs: T) -> tuple[Array, T, Array]:
-    log_weights, run_length = crowd.log_weights, crowd.run_length
+    log_weights = crowd.log_weights
+    run_length = crowd.run_length
     if log_weights.shape[0] != crowd.capacity + 1:
         raise CredoError(
             "overflow='merge' needs run lengths with one successor (a hazard that is not learned)."

@@ -129,7 +129,8 @@ class TailedLearner(RobustLearner[B], Generic[B]):
         # log N(g | 0, V + inv(M)) - E log N(g | inv(M)), and M = B B' is the precision that was used.
         root = jnp.sqrt(trust.weight) * eye if trust.root is None else trust.root
         shrink = eye + residual.spread @ root @ root.T
-        gap, spread = solve(shrink, residual.gap), solve(shrink, residual.spread)
+        gap = solve(shrink, residual.gap)
+        spread = solve(shrink, residual.spread)
         inside = NormalPredictive(zero, root.T @ residual.spread @ root + eye)
         density = inside.log_prob(root.T @ residual.gap, seen)
         excess = jnp.sum((root.T @ gap) ** 2) + jnp.trace(root.T @ spread @ root)

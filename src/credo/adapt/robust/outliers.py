@@ -70,14 +70,16 @@ class OutlierIndicator(RobustLearner[B], Generic[B]):
         require_positive("outliers", self.outliers)
 
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
-        a, b = as_like(self.inliers, residual.gap), as_like(self.outliers, residual.gap)
+        a = as_like(self.inliers, residual.gap)
+        b = as_like(self.outliers, residual.gap)
         before = jnp.ones_like(a) if last is None else last.weight
         distance = residual.predicted() if last is None else residual.expected
         odds = jss.digamma(a + before) - jss.digamma(b + 1.0 - before)
         return Trust(jax.nn.sigmoid(odds - 0.5 * distance))
 
     def _evidence(self, residual: Residual, trust: Trust) -> Array:
-        a, b = as_like(self.inliers, residual.gap), as_like(self.outliers, residual.gap)
+        a = as_like(self.inliers, residual.gap)
+        b = as_like(self.outliers, residual.gap)
         inside = jnp.log(a) + residual.log_prob(jnp.ones_like(a))
         outside = jnp.log(b) + residual.log_scale + log_peak(residual.size)
         return jnp.logaddexp(inside, outside) - jnp.log(a + b)

@@ -61,9 +61,11 @@ def best_of_betas(
     a and b are (K,), or (K, J) for mixtures with `log_weights` (K, J); `allowed` is (K,). The cost is 66 K^2
     exponentials for fewer than 20 arms, and 430 K above.
     """
-    a, b = _columns(a), _columns(b)
+    a = _columns(a)
+    b = _columns(b)
     total = a + b
-    share, rest = a / total, b / total
+    share = a / total
+    rest = b / total
     mode = jnp.log(a) - jnp.log(b)
 
     def fall(d: Array) -> Array:
@@ -92,7 +94,8 @@ def best_of_gammas(
     Class probabilities ~ Dirichlet(counts) are largest with the same probabilities as Gamma(counts, 1).
     Shapes and costs are those of `best_of_betas`.
     """
-    shape, per = _columns(shape), _columns(per)
+    shape = _columns(shape)
+    per = _columns(per)
     mode = jnp.log(shape) - jnp.log(per)
 
     def fall(d: Array) -> Array:
@@ -111,7 +114,9 @@ def best_of_gammas(
 
 
 def _columns(values: Array) -> Array:
-    return values if values.ndim == 2 else values[:, None]
+    if values.ndim == 2:
+        return values
+    return values[:, None]
 
 
 def _ends(fall: Callable[[Array], Array], slope: Callable[[Array], Array], start: Array) -> Array:
@@ -152,12 +157,15 @@ def _best(
     before = jnp.cumsum(masses, axis=0) - masses
     within = jnp.einsum("ij,cjka->cika", jnp.asarray(inside, density.dtype), density) * width[..., None, None]
     total = jnp.sum(masses, axis=0)
-    cdf, density = (before[:, None] + within) / total[None, None], density / total[None, None]
+    cdf = (before[:, None] + within) / total[None, None]
+    density = density / total[None, None]
     if log_weights is None:
-        cdf, density = cdf[..., 0], density[..., 0]
+        cdf = cdf[..., 0]
+        density = density[..., 0]
     else:
         parts = jnp.exp(log_weights)[None, None]
-        cdf, density = jnp.sum(cdf * parts, axis=-1), jnp.sum(density * parts, axis=-1)
+        cdf = jnp.sum(cdf * parts, axis=-1)
+        density = jnp.sum(density * parts, axis=-1)
     cdf = jnp.where(allowed[None, None], jnp.maximum(cdf, _LEAST), 1.0)
     joint = jnp.prod(cdf, axis=-1) * weights.reshape(-1, _ORDER)
     shares = jnp.where(allowed, jnp.sum(density / cdf * joint[..., None], axis=(0, 1)), 0.0)
@@ -224,7 +232,9 @@ def probability_best(
         found = best_of_gammas(counts, jnp.ones_like(counts), allowed=allowed)
     elif isinstance(expectation, LatentExpectation) and expectation.eta.shape[1] == 1:
         found = _best_of_latent(expectation, allowed, key, draws)
-    return best_of_draws(expectation.sample(key, (draws,)), None, allowed) if found is None else found
+    if found is None:
+        return best_of_draws(expectation.sample(key, (draws,)), None, allowed)
+    return found
 
 
 def _average(expectation: WeightedExpectation, allowed: Array, key: Array, draws: int) -> Array:
@@ -242,7 +252,8 @@ def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
     if isinstance(parts, WeightedExpectation):
         if isinstance(parts.parts, Groups):
             return _best_of_unlike(parts, parts.parts, allowed)
-        log_weights, parts = parts.log_weights, parts.parts
+        log_weights = parts.log_weights
+        parts = parts.parts
     if isinstance(parts, ConjugateExpectation):
         belief = parts.belief
         if isinstance(belief, Beta):
@@ -250,7 +261,8 @@ def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
         if isinstance(belief, Gamma):
             return best_of_gammas(belief.shape, belief.per, log_weights, allowed)
     if isinstance(parts, DrawnExpectation):
-        values, logs = parts.values[..., 0], parts.log_weights
+        values = parts.values[..., 0]
+        logs = parts.log_weights
         if log_weights is not None:
             logs = logs + log_weights[..., None]
         rows = values.shape[0]
@@ -266,7 +278,9 @@ def _best_of_unlike(mixture: WeightedExpectation, parts: Groups[Expectation], al
     """Independent arms whose hypotheses differ in kind; exact if all are normal or Student-t."""
     order = np.argsort([place for group in parts.places for place in group])
     dtype = mixture.log_weights.dtype
-    locations, scales, freedoms = [], [], []
+    locations = []
+    scales = []
+    freedoms = []
     known = True
     for part in parts.parts:
         if not isinstance(part, LatentExpectation) or part.eta.shape[-2:] != (1, 1):
@@ -293,7 +307,8 @@ def _turn(part: LatentExpectation) -> Array:
     """1 if the mean of y grows with the output, and -1 if it falls."""
     if part.linear:
         return jnp.ones((), part.eta.dtype)
-    centre, spread = part.location, jnp.maximum(part.scale, 1e-3)
+    centre = part.location
+    spread = jnp.maximum(part.scale, 1e-3)
     falls = part.link(centre + spread)[0] < part.link(centre - spread)[0]
     return jnp.where(falls, -1.0, 1.0).astype(part.eta.dtype)
 
@@ -301,7 +316,8 @@ def _turn(part: LatentExpectation) -> Array:
 def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: int) -> Array:
     """Arms that are jointly normal, or Student-t with one noise for all."""
     turn = _turn(part)
-    location, cov = turn * part.location, part.cov
+    location = turn * part.location
+    cov = part.cov
     if location.shape == (2,):
         return _best_of_pair(location, cov, part.noise, allowed)
     unit = part.unit_sd
@@ -382,7 +398,8 @@ def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | N
 
     which is exact for ties of up to 16 arms. The cost is K^2 M log M.
     """
-    arms, points = values.shape[0], values.reshape(-1)
+    arms = values.shape[0]
+    points = values.reshape(-1)
     order = jnp.argsort(values, axis=1)
     ranked = jnp.take_along_axis(values, order, axis=1)
     weights = jnp.exp(log_weights)

@@ -45,7 +45,8 @@ class StudentTerms(NamedTuple):
 def student_terms(df: Array) -> StudentTerms:
     """The terms for degrees of freedom above 0, of their shape; all quotients are taken in one."""
     df = jnp.clip(df, _LEAST_DF, _NORMAL)
-    one, above = jnp.ones_like(df), df + _HILL
+    one = jnp.ones_like(df)
+    above = df + _HILL
     up, down = _height(df)
     above_line = jnp.stack([one, df + 1.0, (df + 1.0) * (df + 3.0), one, up])
     below_line = jnp.stack([df, df + 2.0, (df + 2.0) * (df + 4.0), 48.0 * above * above, down])
@@ -80,9 +81,11 @@ def _height(df: Array) -> tuple[Array, Array]:
     """
     a = 0.5 * df
     far = 1.0 / (a + 8.0)
-    up, down = jnp.ones_like(a), jnp.ones_like(a)
+    up = jnp.ones_like(a)
+    down = jnp.ones_like(a)
     for k in range(8):
-        up, down = up * ((a + k) * far), down * ((a + (k + 0.5)) * far)
+        up = up * ((a + k) * far)
+        down = down * ((a + (k + 0.5)) * far)
     series = 1.0 - far / 8.0 + far**2 / 128.0 + 5.0 * far**3 / 1024.0 - 21.0 * far**4 / 32768.0
     return up * series * jnp.sqrt(a + 8.0), down * jnp.sqrt(df * jnp.pi)
 
@@ -98,11 +101,13 @@ def student_quantile(z: Array, df: Array) -> Array:
     return jnp.sign(z) * size
 
 
-_NORMAL_ORDER, _STUDENT_ORDER = 5, 6
-"""Nodes in a cell."""
+# Nodes in a cell.
+_NORMAL_ORDER = 5
+_STUDENT_ORDER = 6
 
-_NORMAL_EDGES, _STUDENT_EDGES = (-1.2, 1.2), (-1.2, 0.8, 2.2)
-"""The normal quantiles at which cells end, beside the two ends; a Student-t needs more in its upper tail."""
+# The normal quantiles at which cells end, beside the two ends; a Student-t needs more in its upper tail.
+_NORMAL_EDGES = (-1.2, 1.2)
+_STUDENT_EDGES = (-1.2, 0.8, 2.2)
 
 _TAIL = 1e-5
 """The probability beyond each end."""
@@ -171,7 +176,8 @@ def best_of_normals(
     else:
         row = edges.reshape(-1)
     if free is None:
-        rule, cost = cell_nodes(row, _NORMAL_ORDER), centre.size
+        rule = cell_nodes(row, _NORMAL_ORDER)
+        cost = centre.size
     else:
         width = jnp.where(used, spread * jnp.sqrt(jnp.clip(free, 0.1, 1e6)), jnp.inf)
         rule = graded_nodes(row, _STUDENT_ORDER, centre.reshape(-1), width.reshape(-1))
@@ -245,12 +251,14 @@ class _Laws(NamedTuple):
         z = (nodes[(None,) * (self.centre.ndim - 1)] - self.centre) * self.rate
         z = jnp.clip(z, -_FAR, _FAR)
         if self.terms is None:
-            below, density = 0.5 + 0.5 * jss.erf(z * 0.7071067811865476), jnp.exp(-0.5 * z * z)
+            below = 0.5 + 0.5 * jss.erf(z * 0.7071067811865476)
+            density = jnp.exp(-0.5 * z * z)
         else:
             below, density = student_law(z, self.terms)
         density = density * self.rate
         if self.weights is not None:
-            below, density = jnp.sum(self.weights * below, axis=1), jnp.sum(self.weights * density, axis=1)
+            below = jnp.sum(self.weights * below, axis=1)
+            density = jnp.sum(self.weights * density, axis=1)
         return jnp.maximum(below, _LEAST), density
 
 

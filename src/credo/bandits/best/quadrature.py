@@ -78,7 +78,8 @@ def cell_nodes(edges: Array, order: int) -> tuple[Array, Array]:
     """
     edges = ascending(edges)
     points, weights = _rule(order, edges.dtype)
-    start, width = edges[:-1, None], (edges[1:] - edges[:-1])[:, None]
+    start = edges[:-1, None]
+    width = (edges[1:] - edges[:-1])[:, None]
     return (start + width * points[None]).reshape(-1), (width * weights[None]).reshape(-1)
 
 
@@ -100,7 +101,8 @@ def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple
     middles = ascending(centre)
     between = jnp.maximum(0.5 * (middles[1:] + middles[:-1]), jnp.min(edges))
     edges = ascending(jnp.concatenate([edges, between]))
-    low, high = edges[:-1], edges[1:]
+    low = edges[:-1]
+    high = edges[1:]
     gap = jnp.maximum(low[None, :] - centre[:, None], centre[:, None] - high[None, :])
     speed = jnp.maximum(gap, 0.0) + width[:, None]
     fastest = speed <= 1.000001 * jnp.min(speed, axis=0)[None]
@@ -162,11 +164,13 @@ def merge_cells(edges: Array) -> Array:
     arms there are, where the edges of all arms would make 3 K cells.
     """
     edges = jax.lax.stop_gradient(edges)
-    low, high = edges[:, :-1].reshape(-1), edges[:, 1:].reshape(-1)
+    low = edges[:, :-1].reshape(-1)
+    high = edges[:, 1:].reshape(-1)
     tiny = jnp.finfo(edges.dtype).tiny
     density = jnp.where(high > low, 1.0 / jnp.maximum(high - low, tiny), 0.0)
     points = jnp.sort(edges.reshape(-1), stable=False)
-    middle, width = 0.5 * (points[1:] + points[:-1]), jnp.diff(points)
+    middle = 0.5 * (points[1:] + points[:-1])
+    width = jnp.diff(points)
     inside = (low[None, :] <= middle[:, None]) & (middle[:, None] <= high[None, :])
     needs = width * jnp.max(jnp.where(inside, density[None, :], 0.0), axis=1)
     cells = jnp.concatenate([jnp.zeros(1, edges.dtype), jnp.cumsum(needs)])
@@ -176,7 +180,8 @@ def merge_cells(edges: Array) -> Array:
 LEAST_SHAPE = 2.5
 """The shape below which `noise_nodes` miss 1e-4."""
 
-_COUNT, _WIDE = 7, 20
+_COUNT = 7
+_WIDE = 20
 _OUTSIDE = 2e-5
 """The probability beyond the last of the wide nodes."""
 

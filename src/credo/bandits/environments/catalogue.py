@@ -27,7 +27,8 @@ __all__ = ["AnyEnvironment", "environment_names", "load_environment"]
 AnyEnvironment: TypeAlias = Environment[Any]
 """An environment with any state."""
 
-_DRIFT, _JUMPS = Drifts(0.003), Jumps(0.005)
+_DRIFT = Drifts(0.003)
+_JUMPS = Jumps(0.005)
 
 # For each generator: one line about it, and the class with the arguments that differ from its own.
 _GENERATORS: dict[str, tuple[str, Callable[..., AnyEnvironment]]] = {
@@ -112,7 +113,9 @@ def load_environment(
     environment = make(**options)
     if intercept:
         environment = Intercept(environment)
-    return environment if divisor is None else RewardUnit(environment, divisor)
+    if divisor is None:
+        return environment
+    return RewardUnit(environment, divisor)
 
 
 def environment_names() -> dict[str, str]:

@@ -143,7 +143,8 @@ class ArmsByPlan(_Masked[S], Generic[S]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        arms, plan = self.environment.arms, np.asarray(self.plan, bool)
+        arms = self.environment.arms
+        plan = np.asarray(self.plan, bool)
         if plan.ndim != 2 or plan.shape[1] != arms or not len(plan):
             raise CredoError(
                 f"plan must have the shape (T, {arms}), a row for each step; got {plan.shape}.", field="plan"

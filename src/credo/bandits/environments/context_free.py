@@ -80,7 +80,9 @@ class BernoulliArms(_MovingMeans):
 
     def start(self, key: Key) -> Array:
         """The chances (K,), drawn if they are not given."""
-        return self._draw(as_key(key)) if self.chances is None else jnp.asarray(self.chances)
+        if self.chances is None:
+            return self._draw(as_key(key))
+        return jnp.asarray(self.chances)
 
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:
         """1 with the chance of the arm, else 0."""
@@ -136,7 +138,9 @@ class GaussianArms(_MovingMeans):
 
     def start(self, key: Key) -> Array:
         """The means (K,), drawn if they are not given."""
-        return self._draw(as_key(key)) if self.initial is None else jnp.asarray(self.initial)
+        if self.initial is None:
+            return self._draw(as_key(key))
+        return jnp.asarray(self.initial)
 
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:
         """A draw from N(mean, var) of the arm."""

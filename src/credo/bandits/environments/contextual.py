@@ -55,7 +55,8 @@ def require_scores(likelihood: object) -> None:
             field="likelihood",
         )
     likelihood.check(1)
-    score, key = jnp.zeros(1), jax.random.key(0)
+    score = jnp.zeros(1)
+    key = jax.random.key(0)
     shapes = jax.eval_shape(lambda: (likelihood.mean(score), likelihood.sample(score, key)))
     if any(shape.size != 1 for shape in shapes):
         raise CredoError(

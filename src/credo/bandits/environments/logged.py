@@ -92,7 +92,8 @@ class LoggedReplay(RowEnvironment):
     shuffle: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
-        chosen, rewards = np.asarray(self.chosen), np.asarray(self.rewards)
+        chosen = np.asarray(self.chosen)
+        rewards = np.asarray(self.rewards)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise CredoError(
                 f"chosen must be whole numbers of shape (N,); got shape {chosen.shape} and dtype "
@@ -160,12 +161,16 @@ class LoggedReplay(RowEnvironment):
     @property
     def design(self) -> ContextDesign:
         """ "actions" where x has a row for every arm, else "outputs"."""
-        return "actions" if self.per_action else "outputs"
+        if self.per_action:
+            return "actions"
+        return "outputs"
 
     def context(self, state: RowsState) -> Context:
         """The context of the row, and the arms that could be chosen."""
         context = super().context(state)
-        return context if self.allowed is None else Context(context.x, jnp.asarray(self.allowed)[state.row])
+        if self.allowed is None:
+            return context
+        return Context(context.x, jnp.asarray(self.allowed)[state.row])
 
     def means(self, state: RowsState) -> Array:
         """NaN for every arm (K,): a log does not know them."""
@@ -185,7 +190,8 @@ class LoggedReplay(RowEnvironment):
 
     def best_constant(self) -> ConstantArm:
         """The arm with the highest mean logged reward, weighted by the inverse of the propensities."""
-        chosen, rewards = jnp.asarray(self.chosen), jnp.asarray(self.rewards)
+        chosen = jnp.asarray(self.chosen)
+        rewards = jnp.asarray(self.rewards)
         known = ~jnp.isnan(rewards)
         inverse = jnp.ones_like(rewards) if self.propensities is None else 1 / jnp.asarray(self.propensities)
         weights = jnp.where(known, inverse, 0)

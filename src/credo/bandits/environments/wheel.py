@@ -14,7 +14,9 @@ from credo.core.types import Array, ArrayLike, Key
 
 __all__ = ["Wheel"]
 
-INNER, SAFE, LARGE = 1.0, 1.2, 50.0
+INNER = 1.0
+SAFE = 1.2
+LARGE = 50.0
 
 
 @record

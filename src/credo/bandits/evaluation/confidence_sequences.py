@@ -157,7 +157,8 @@ def bounds_of(
     No row of the direct model `values` (n, K) may depend on later rows; None is for ips. `ends` are the least
     and the greatest reward that can occur.
     """
-    least, span = ends[0], ends[1] - ends[0]
+    least = ends[0]
+    span = ends[1] - ends[0]
     rewards = (weighed.log.rewards - least) / span
     if values is None:
         w = weighed.weights

@@ -124,7 +124,8 @@ class Comparison:
         Returns:
             The path.
         """
-        target, estimates = Path(path), list(self.estimates.values())
+        target = Path(path)
+        estimates = list(self.estimates.values())
         places = list(range(len(estimates)))[::-1]
         colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), cycle(_COLORS), strict=False))
         with style():

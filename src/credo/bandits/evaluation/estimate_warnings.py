@@ -89,7 +89,8 @@ def span_of_rewards(
     A `CredoError` says where a reward is outside of what was stated, or where all are the same and nothing
     was.
     """
-    least, greatest = float(log.rewards.min()), float(log.rewards.max())
+    least = float(log.rewards.min())
+    greatest = float(log.rewards.max())
     if stated is None and least == greatest:
         raise CredoError(
             f"reward_range must be given for `interval={interval!r}` here, as all rewards of the log are "
@@ -107,13 +108,16 @@ def span_of_rewards(
     return float(stated[0]), float(stated[1])
 
 
-_FEW, _SHARE = 100, 0.05
+_FEW = 100
+_SHARE = 0.05
 
 
 def effective_rows(weights: np.ndarray) -> float:
     """Kish's effective sample size, (sum w)^2 / sum w^2."""
     squares = float((weights**2).sum())
-    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+    if squares > 0:
+        return float(weights.sum()) ** 2 / squares
+    return 0.0
 
 
 def log_warnings(log: Log) -> Iterator[str]:
@@ -174,10 +178,12 @@ def weight_warnings(
 
     `cut` (n,) are the weights that the estimator uses, and `clip` their bound, which may be `given`.
     """
-    log, weights = weighed.log, weighed.weights
+    log = weighed.log
+    weights = weighed.weights
     yield from _support(weighed)
     used = weights if name == "direct" else cut
-    ess, rows = effective_rows(used), log.rows
+    ess = effective_rows(used)
+    rows = log.rows
     if ess < max(_FEW, _SHARE * rows):
         yield (
             f"the {rows:,} rows count as only {ess:,.0f}, and with so few the interval may be too narrow; "
@@ -205,7 +211,8 @@ def weight_warnings(
 
 
 def _support(weighed: WeighedRows) -> Iterator[str]:
-    log, every = weighed.log, weighed.all_weights
+    log = weighed.log
+    every = weighed.all_weights
     if every is not None:
         lost = float(np.where(np.isinf(every), weighed.target, 0.0).sum(axis=1).mean())
         if lost > 1e-6:

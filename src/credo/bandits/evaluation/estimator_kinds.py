@@ -85,4 +85,6 @@ def cut_weights(weights: np.ndarray, kind: EstimatorKind, clip: float | None) ->
     """g as a function of w: 0, w, or what becomes of it by the bound c."""
     if not kind.weighs:
         return np.zeros_like(weights)
-    return weights if clip is None else cut_by(weights, kind.cuts or "clip", clip)
+    if clip is None:
+        return weights
+    return cut_by(weights, kind.cuts or "clip", clip)

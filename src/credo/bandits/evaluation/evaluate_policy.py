@@ -111,7 +111,8 @@ def evaluate_policy(
         True
     """
     require_request(log, estimator, interval, level, clip, reward_range, model)
-    kind, weighed = KINDS[estimator], weigh_rows(log, policy)
+    kind = KINDS[estimator]
+    weighed = weigh_rows(log, policy)
     if kind.weighs:
         require_overlap(weighed)
     values = None
@@ -139,7 +140,8 @@ def evaluate_policy(
         ends = span_of_rewards(weighed.log, reward_range, interval)
         if interval == "sequence":
             bounds = bounds_of(weighed, values, ends, level)
-            low, high = float(bounds.low[-1]), float(bounds.high[-1])
+            low = float(bounds.low[-1])
+            high = float(bounds.high[-1])
         else:
             width = (
                 float(np.ptp(whole.influence))
@@ -147,10 +149,12 @@ def evaluate_policy(
                 else term_width(weighed, kind, values, bound, ends)
             )
             low, high = bernstein_interval(whole.influence, width, level)
-            low, high = max(low, ends[0]), min(high, ends[1])
+            low = max(low, ends[0])
+            high = min(high, ends[1])
         warnings += _approximations(weighed, kind.normalises, interval, ends, reward_range)
     if whole is not terms:
-        low, high = min(low, terms.value), max(high, terms.value)
+        low = min(low, terms.value)
+        high = max(high, terms.value)
     used = terms.weights if kind.weighs else weighed.weights
     return Estimate(
         value=terms.value,
@@ -185,11 +189,13 @@ def _likelihood(
     if terms.shares is not None:
         numbers = terms.influence
         ends = terms.value + reach_beyond(numbers) * (np.array([numbers.min(), numbers.max()]) - terms.value)
-        weights, corners = None, np.stack([np.ones(2), ends], axis=1)
+        weights = None
+        corners = np.stack([np.ones(2), ends], axis=1)
     else:
         span = None if stated is None else span_of_rewards(weighed.log, stated, "likelihood")
         corners = unseen_corners(weighed, kind, values, clip, span)
-        weights, numbers = weighed.weights if kind.weighs else None, terms.direct + terms.correction
+        weights = weighed.weights if kind.weighs else None
+        numbers = terms.direct + terms.correction
         inflation += design_of(weighed, kind, values, clip) - 1.0
     if kind.weighs and kind.models:  # ips knows the mean of the weights, which makes up for few rows
         inflation *= few_rows_factor(effective_rows(terms.weights), level)

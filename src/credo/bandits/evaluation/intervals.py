@@ -37,8 +37,10 @@ def bernstein_interval(terms: np.ndarray, width: float, level: float) -> tuple[f
 
     of theirs with probability 1 - delta (`level`) or more, whatever their distribution.
     """
-    count, nats = terms.size, math.log(4.0 / (1.0 - level))
-    mean, var = float(terms.mean()), float(terms.var(ddof=1))
+    count = terms.size
+    nats = math.log(4.0 / (1.0 - level))
+    mean = float(terms.mean())
+    var = float(terms.var(ddof=1))
     reach = math.sqrt(2.0 * var * nats / count) + 7.0 * width * nats / (3.0 * (count - 1))
     return mean - reach, mean + reach
 
@@ -50,7 +52,8 @@ def bootstrap_interval(terms: Terms, level: float, seed: int) -> tuple[float, fl
     More than 10,000 rows are drawn in 10,000 groups of random rows, which changes the interval by less than
     its own Monte Carlo error. 1,000 draws.
     """
-    value, rng = terms.value, np.random.default_rng(seed)
+    value = terms.value
+    rng = np.random.default_rng(seed)
     groups = _grouped(terms.sums, rng)
     size = len(groups)
     shift = size * np.arange(_AT_ONCE, dtype=np.int64)[:, None]
@@ -84,8 +87,9 @@ def _grouped(sums: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.add.reduceat(sums[order], starts, axis=0))
 
 
-_CERTAIN, _MOST = 3.0, 0.97
-"""By how many standard errors a correlation must be above 0 to be taken for one, and the largest of all."""
+# By how many standard errors a correlation must be above 0 to be taken for one, and the largest of all.
+_CERTAIN = 3.0
+_MOST = 0.97
 
 
 def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
@@ -99,7 +103,8 @@ def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
     with a = 4 s^2 / (1 - s^2)^2 for the correlation s at the lag 1 (Newey & West, 1987; Andrews, 1991); if s
     is above 3 / sqrt(N), and 1 otherwise.
     """
-    rows, spread = direct.size, float(terms.var())
+    rows = direct.size
+    spread = float(terms.var())
     gaps = direct - direct.mean()
     own = float(gaps @ gaps)
     share = float(gaps[1:] @ gaps[:-1]) / own if own > 0.0 else 0.0
@@ -128,7 +133,8 @@ def few_rows_factor(rows: float, level: float) -> float:
 _UNSEEN = 1e-3
 """How many rows a corner counts as: none, but for a barrier that keeps the search inside."""
 
-_STEPS, _ENOUGH = 200, 1e-12
+_STEPS = 200
+_ENOUGH = 1e-12
 
 
 def likelihood_interval(
@@ -150,11 +156,13 @@ def likelihood_interval(
     weight. Cost: O(N) for each of some 20 Newton steps.
     """
     every = np.concatenate([terms, corners[:, 1]])
-    least, width = float(every.min()), float(np.ptp(every))
+    least = float(every.min())
+    width = float(np.ptp(every))
     if width == 0.0:
         return least, least
     counts = np.concatenate([np.ones(terms.size), np.full(len(corners), _UNSEEN)])
-    known, mean = np.ones((every.size, 1)), np.ones(1)
+    known = np.ones((every.size, 1))
+    mean = np.ones(1)
     if weights is not None:
         top = max(float(corners[:, 0].max()), float(weights.max()))
         known = np.stack([np.concatenate([weights, corners[:, 0]]) / top, known[:, 0]], axis=1)
@@ -207,12 +215,15 @@ def _least_mean(
         curvature = height * ((scaled * counts[:, None]).T @ scaled / rows - np.outer(slope, slope))
         curvature += 1e-12 * np.trace(curvature) * np.eye(mean.size)
         step = -np.linalg.solve(curvature, gradient)
-        gain, rate = -float(gradient @ step), 1.0
+        gain = -float(gradient @ step)
+        rate = 1.0
         new, new_prices = loss(at + step)
         while rate > _ENOUGH and new > value - 1e-4 * rate * gain:
             rate *= 0.5
             new, new_prices = loss(at + rate * step)
         if gain < _ENOUGH or rate <= _ENOUGH:
             break
-        at, value, prices = at + rate * step, new, new_prices
+        at = at + rate * step
+        value = new
+        prices = new_prices
     return -value

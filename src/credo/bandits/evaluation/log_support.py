@@ -81,7 +81,8 @@ def log_support(log: Log, policy: Target) -> Support:
 
 def support_of(weighed: WeighedRows) -> Support:
     """The support in rows that are weighed already."""
-    weights, every = weighed.weights, weighed.all_weights
+    weights = weighed.weights
+    every = weighed.all_weights
     largest = np.sort(weights)[::-1][:LARGEST]
     total = float(weights.sum())
     missing = None

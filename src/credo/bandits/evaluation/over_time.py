@@ -103,9 +103,12 @@ class Course:
         """The bytes of the PNG."""
         blue, orange, grey, sky = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
         edges = np.array([self.parts[0].first, *(part.last for part in self.parts)], dtype=float)
-        middle, wide = (edges[1:] + edges[:-1]) / 2.0, np.diff(edges)
+        middle = (edges[1:] + edges[:-1]) / 2.0
+        wide = np.diff(edges)
         columns = {name: np.array([row[name] for row in self.table()]) for name in self.table()[0]}
-        value, low, high = columns["value"], columns["low"], columns["high"]
+        value = columns["value"]
+        low = columns["low"]
+        high = columns["high"]
         with compact_figure((2, 1)) as drawing:
             drawing.figure.set_size_inches(7.2, 5.2)
             above, below = drawing.panels
@@ -233,8 +236,10 @@ def evaluate_over_time(
             seed=seed,
         )
 
-    whole, weighed = one(log, policy, model, reward_range), weigh_rows(log, policy)
-    rows, rewards = weighed.log.rows, weighed.log.rewards
+    whole = one(log, policy, model, reward_range)
+    weighed = weigh_rows(log, policy)
+    rows = weighed.log.rows
+    rewards = weighed.log.rewards
     if rows < FEWEST * parts:
         raise CredoError(
             f"parts must be at most {max(rows // FEWEST, 1)}, so that each has {FEWEST} rows with rewards or "

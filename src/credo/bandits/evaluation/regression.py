@@ -97,7 +97,8 @@ def _sums(log: Log, shared: np.ndarray, own: np.ndarray | None, rows: np.ndarray
     def each() -> Iterator[tuple[np.ndarray, np.ndarray, tuple[float, float]]]:
         for arm in range(len(log.arms)):
             here = rows[log.chosen[rows] == arm]
-            x, y = _of_arm(shared, own, here, arm), log.rewards[here]
+            x = _of_arm(shared, own, here, arm)
+            y = log.rewards[here]
             yield x.T @ x, x.T @ y, (float(y.sum()), float(y @ y))
 
     xx, xy, y = zip(*each(), strict=True)

@@ -66,7 +66,8 @@ def tuned_bound(direct: np.ndarray, weights: np.ndarray, errors: np.ndarray, cut
     shrunk = [cut_by(weights, cut, bound) for bound in bounds]
     terms = np.stack([direct + g * errors for g in shrunk])
     rows = weights.size
-    mean, var = terms.mean(axis=1), terms.var(axis=1, ddof=1) / rows
+    mean = terms.mean(axis=1)
+    var = terms.var(axis=1, ddof=1) / rows
     if rule == "mse":
         off = np.stack([(g - weights) * errors for g in shrunk])
         return float(bounds[np.argmin(var + off.mean(axis=1) ** 2)])

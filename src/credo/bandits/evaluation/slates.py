@@ -209,7 +209,8 @@ def _named(log: Log, arms: Sequence[int], rows: np.ndarray, even: np.ndarray) ->
     pmfs = np.array(even)
     for place, arm in enumerate(arms):
         here = rows[rows[:, place] >= 0]
-        above, at = log.chosen[np.maximum(here[:, :place], 0)], here[:, place]
+        above = log.chosen[np.maximum(here[:, :place], 0)]
+        at = here[:, place]
         barred = ~log.allowed[at, arm]
         if (barred & ~(above == arm).any(axis=1)).any():
             raise DataError(
@@ -230,10 +231,12 @@ def _terms(
         return Terms(np.zeros(count), weights[:, -1] * slates.rewards.sum(axis=1), weights[:, -1], False)
     if estimator == "rips":
         return Terms(np.zeros(count), (weights * slates.rewards).sum(axis=1), weights[:, -1], False)
-    correction, rest = np.zeros(count), np.zeros(count)
+    correction = np.zeros(count)
+    rest = np.zeros(count)
     for place in reversed(range(depth)):
         here = np.flatnonzero(slates.rows[:, place] >= 0)
-        rows, gained = slates.rows[here, place], slates.rewards[here, place] + rest[here]
+        rows = slates.rows[here, place]
+        gained = slates.rewards[here, place] + rest[here]
         values = arm_values(replace(log.take(rows), rewards=gained), seed=seed)
         errors = gained - values[np.arange(len(here)), log.chosen[rows]]
         correction[here] += weights[here, place] * errors

@@ -97,11 +97,14 @@ def _asked(log: Log, policy: Target) -> np.ndarray:
             f"object with `pmfs`, or the name of an arm; got {type(policy).__name__}.",
             field="policy",
         ) from None
-    return np.broadcast_to(pmfs, shape) if pmfs.shape == shape[1:] else _of_shape(pmfs, shape)
+    if pmfs.shape == shape[1:]:
+        return np.broadcast_to(pmfs, shape)
+    return _of_shape(pmfs, shape)
 
 
 def _of_row(log: Log, policy: RowPolicy, row: int) -> np.ndarray:
-    context, arms = row_of(log.contexts, row), len(log.arms)
+    context = row_of(log.contexts, row)
+    arms = len(log.arms)
     if row == 0:
         try:
             inspect.signature(policy).bind(context, log.allowed[row])

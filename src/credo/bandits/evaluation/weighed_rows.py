@@ -89,7 +89,8 @@ def design_factor(
     rows = np.arange(chosen.size)
     weights = all_weights[rows, chosen]
     terms = direct + all_cut[rows, chosen] * errors
-    mean, spread = terms.mean(), float(((terms - terms.mean()) ** 2).sum())
+    mean = terms.mean()
+    spread = float(((terms - terms.mean()) ** 2).sum())
     if spread == 0.0:
         return 1.0
     bound = _bound(all_weights, pmfs)
@@ -104,7 +105,8 @@ def design_factor(
 
 def _bound(all_weights: np.ndarray, pmfs: np.ndarray) -> float:
     """The least weight above which `EXPECTED` rows or fewer are to be expected."""
-    flat, chances = all_weights.reshape(-1), pmfs.reshape(-1)
+    flat = all_weights.reshape(-1)
+    chances = pmfs.reshape(-1)
     order = np.argsort(-flat, kind="stable")
     place = int(np.searchsorted(np.cumsum(chances[order]), EXPECTED, side="left"))
     return float(flat[order][min(place, flat.size - 1)])
@@ -135,8 +137,9 @@ def row_weights(target: np.ndarray, pmfs: np.ndarray) -> np.ndarray:
     return np.asarray(weights / weights.mean())
 
 
-BEYOND, FEW = 2.0, 10.0
-"""What `reach_beyond` gives if many rows carry the variance, and what it divides by their number if few."""
+# What `reach_beyond` gives if many rows carry the variance, and what it divides by their number if few.
+BEYOND = 2.0
+FEW = 10.0
 
 
 @dataclass(frozen=True)
@@ -272,14 +275,17 @@ def bound_of(
         return math.sqrt(weighed.log.rows)
     direct = (weighed.target * values).sum(axis=1)
     found = tuned_bound(direct, weighed.weights, errors_of(weighed, values), kind.cuts, kind.tunes)
-    return None if math.isinf(found) else found
+    if math.isinf(found):
+        return None
+    return found
 
 
 def terms_of(
     weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
 ) -> Terms:
     """The terms of an estimator."""
-    log, cut = weighed.log, cut_weights(weighed.weights, kind, clip)
+    log = weighed.log
+    cut = cut_weights(weighed.weights, kind, clip)
     errors = errors_of(weighed, values)
     direct = np.zeros(log.rows) if values is None else (weighed.target * values).sum(axis=1)
     shares = None
@@ -293,12 +299,14 @@ def design_of(
     weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
 ) -> float:
     """The factor of `design_factor`; 1 if the log does not know it, or no reward is weighed."""
-    every, pmfs = weighed.all_weights, weighed.log.pmfs
+    every = weighed.all_weights
+    pmfs = weighed.log.pmfs
     if every is None or pmfs is None or not kind.weighs:
         return 1.0
     known = np.where(pmfs > 0.0, every, 0.0)
     direct = np.zeros(weighed.log.rows) if values is None else (weighed.target * values).sum(axis=1)
-    cut, errors = cut_weights(known, kind, clip), errors_of(weighed, values)
+    cut = cut_weights(known, kind, clip)
+    errors = errors_of(weighed, values)
     return design_factor(pmfs, known, cut, weighed.log.chosen, direct, errors)
 
 
@@ -314,16 +322,19 @@ def term_width(
     That is for all arms that the log could have chosen, and rewards in their range; only for the chosen arms
     where the log has no probabilities of the others.
     """
-    rows, chosen = np.arange(weighed.log.rows), weighed.log.chosen
+    rows = np.arange(weighed.log.rows)
+    chosen = weighed.log.chosen
     every = weighed.all_weights
     weights = weighed.weights[:, None] if every is None else np.where(np.isfinite(every), every, 0.0)
     cut = cut_weights(weights, kind, clip)
     if values is None:
-        direct, baseline = np.zeros((len(rows), 1)), np.zeros_like(cut)
+        direct = np.zeros((len(rows), 1))
+        baseline = np.zeros_like(cut)
     else:
         direct = (weighed.target * values).sum(axis=1, keepdims=True)
         baseline = values[rows, chosen][:, None] if every is None else values
-    least, greatest = direct + cut * (rewards[0] - baseline), direct + cut * (rewards[1] - baseline)
+    least = direct + cut * (rewards[0] - baseline)
+    greatest = direct + cut * (rewards[1] - baseline)
     return float(greatest.max() - least.min())
 
 
@@ -341,9 +352,11 @@ def unseen_corners(
     most `reach_beyond` times as far from the estimate as the farthest term on their side, if the terms have
     any spread; or on either side, where few rows carry it.
     """
-    log, every = weighed.log, weighed.all_weights
+    log = weighed.log
+    every = weighed.all_weights
     terms = terms_of(weighed, kind, values, clip)
-    direct, seen = terms.direct, terms.direct + terms.correction
+    direct = terms.direct
+    seen = terms.direct + terms.correction
     guesses = np.zeros(1) if values is None else values[np.arange(log.rows), log.chosen]
     if rewards is None:
         known = (log.rewards - guesses)[weighed.weights > 0] if kind.weighs else np.zeros(1)
@@ -353,10 +366,12 @@ def unseen_corners(
     weights = weighed.weights if every is None else every[np.isfinite(every)]
     top = max(2.0, float(weights.max()))
     cut = float(cut_weights(np.array(top), kind, clip))
-    low, high = float(direct.min()), float(direct.max())
+    low = float(direct.min())
+    high = float(direct.max())
     corners = np.array([[0.0, low], [0.0, high], [top, low + cut * errors[0]], [top, high + cut * errors[1]]])
     if np.ptp(seen) > 0.0:
-        mean, beyond = float(seen.mean()), reach_beyond(seen)
+        mean = float(seen.mean())
+        beyond = reach_beyond(seen)
         sides = seen.argmin(), seen.argmax()
         if beyond > BEYOND:  # so few rows carry the variance that chance alone may have put all on one side
             sides = (np.abs(seen - mean).argmax(),) * 2
@@ -375,4 +390,6 @@ def reach_beyond(terms: np.ndarray) -> float:
     """
     squares = (terms - terms.mean()) ** 2
     spread = float((squares**2).sum())
-    return max(BEYOND, FEW / (float(squares.sum()) ** 2 / spread)) if spread > 0.0 else BEYOND
+    if spread > 0.0:
+        return max(BEYOND, FEW / (float(squares.sum()) ** 2 / spread))
+    return BEYOND

@@ -192,7 +192,9 @@ def row_of(contexts: PyTree, row: int) -> PyTree:
 
     def cell(leaf: np.ndarray) -> Any:
         value = leaf[row]
-        return value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, np.generic):
+            return value.item()
+        return value
 
     return jax.tree.map(cell, contexts)
 
@@ -227,7 +229,8 @@ def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.
 
 def _named(name: tuple[str, ...], table: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     for place in range(table.shape[1]):
-        label, column = ".".join([*name, str(place)]), table[:, place]
+        label = ".".join([*name, str(place)])
+        column = table[:, place]
         if column.dtype == object and any(isinstance(cell, tuple) for cell in column):
             yield from _of_tags(label, column)
         else:

@@ -74,7 +74,8 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     A `DataError` says that a decision has no propensity; another error, such as a `KeyError`, that the line
     is broken.
     """
-    kind, time = line["kind"], seconds(line.get("time"))
+    kind = line["kind"]
+    time = seconds(line.get("time"))
     if kind in ("begin", "seen", "arm", "taught") or (kind == "reward" and line.get("refused")):
         return None
     if kind == "reward":
@@ -117,13 +118,17 @@ def probability(value: Any, where: str) -> float:
 def number_or_nan(value: Any) -> float:
     """A number of a line; null is NaN, and so is what is not finite."""
     number = math.nan if value is None else float(value)
-    return number if math.isfinite(number) else math.nan
+    if math.isfinite(number):
+        return number
+    return math.nan
 
 
 def seconds(value: Any) -> float | None:
     """A time in seconds: a number, or an ISO 8601 time, in UTC unless it says otherwise."""
     if value is None or not isinstance(value, str):
-        return None if value is None else float(value)
+        if value is None:
+            return None
+        return float(value)
     time = datetime.fromisoformat(value)
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
@@ -134,7 +139,9 @@ def json_line(line: Mapping[str, Any]) -> bytes:
 
 
 def _known(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _same(array: np.ndarray) -> np.ndarray:
@@ -172,7 +179,9 @@ def _whole(value: Any) -> np.ndarray | None:
     if value.dtype.type not in _KINDS:
         return None
     array = np.asarray(value)
-    return array if array.dtype.kind != "f" or np.isfinite(array).all() else None
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return array
+    return None
 
 
 def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine:
@@ -194,7 +203,8 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
     names, shared, features = _situation(line.get("c") or {}, at_least)
     if chosen < 0:
         raise ValueError("_labelIndex")
-    pmf, p = None, line.get("p")
+    pmf = None
+    p = line.get("p")
     if p and len(p) == len(order):
         pmf = {names[number - shift]: float(share) for number, share in zip(order, p, strict=True)}
     return DecisionLine(
@@ -218,14 +228,16 @@ def parse_slots(line: Mapping[str, Any], where: str) -> list[DecisionLine]:
     `_a` holds the numbers of the arms from 0, the chosen one first, in the order of `_p`. The context of a
     slot is the shared one and its own in `c._slots`. Errors are those of `parse_line`.
     """
-    context, outcomes = line.get("c") or {}, line["_outcomes"]
+    context = line.get("c") or {}
+    outcomes = line["_outcomes"]
     at_least = max((number + 1 for outcome in outcomes for number in outcome["_a"]), default=0)
     names, shared, features = _situation(context, at_least)
     slots = context.get("_slots") or [{}] * len(outcomes)
     first = line.get("EventId") or outcomes[0].get("_id")
     decisions = []
     for number, (outcome, slot) in enumerate(zip(outcomes, slots, strict=True), 1):
-        order, p = outcome["_a"], outcome["_p"]
+        order = outcome["_a"]
+        p = outcome["_p"]
         pmf = dict(zip((names[arm] for arm in order), map(float, p), strict=True))
         decisions.append(
             DecisionLine(
@@ -246,7 +258,9 @@ def parse_slots(line: Mapping[str, Any], where: str) -> list[DecisionLine]:
 
 def place_id(id: str, number: int) -> str:
     """The id of a place of a slate: that of the slate for the first one, and `id#2`, `id#3`, ... below."""
-    return id if number == 1 else f"{id}{MARK}{number}"
+    if number == 1:
+        return id
+    return f"{id}{MARK}{number}"
 
 
 def _situation(
@@ -278,4 +292,6 @@ def _namespaces(values: Mapping[str, Any]) -> dict[str, Any]:
 def _namespace(value: Any) -> Any:
     """VW writes a namespace as an object, or as a list that holds it."""
     one = isinstance(value, Sequence) and len(value) == 1 and isinstance(value[0], Mapping)
-    return value[0] if one else value
+    if one:
+        return value[0]
+    return value

@@ -117,7 +117,8 @@ class Log:
         return array
 
     def _check(self) -> None:
-        p, rows = self.propensities, np.arange(self.rows)
+        p = self.propensities
+        rows = np.arange(self.rows)
         lost = np.flatnonzero(np.isnan(p))
         if lost.size:
             raise DataError(f"row {lost[0]} of the log {NO_PROPENSITY}.", field="propensities")
@@ -280,7 +281,9 @@ def dsjson_of(log: Log, row: int) -> dict[str, Any]:
         line["Timestamp"] = datetime.fromtimestamp(float(log.times[row]), UTC).isoformat()
     if log.pmfs is not None:
         line["p"] = [log.pmfs[row, places[place]] for place in order]
-    return line if known else line | {"_skipLearn": True}
+    if known:
+        return line
+    return line | {"_skipLearn": True}
 
 
 def _split(context: Any, arms: int) -> tuple[dict[str, Any], Any]:

@@ -184,7 +184,8 @@ def read_log(
             io.BufferedReader(file), encoding="utf-8-sig", errors="replace"
         )
     elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
-        name, lines = "the log", cast("Any", source)
+        name = "the log"
+        lines = cast("Any", source)
     else:
         raise DataError(f"a log must be a path, a readable stream, or lines; got {type(source).__name__}.")
     return _from_lines(lines, name, format, window)
@@ -203,7 +204,8 @@ def _from_lines(
 ) -> dict[str, Any]:
     decisions: list[DecisionLine] = []
     rewards: list[RewardLine] = []
-    broken, first = 0, ""
+    broken = 0
+    first = ""
     for where, line in _objects(lines, name):
         if line is not None and format is None:
             format = _format_of(line, where)

@@ -72,4 +72,6 @@ def _number(value: object) -> float | None:
     if array.size != 1 or array.dtype.kind not in "biuf":
         raise CredoError(f"function must give a number or None; it gave {value!r}.", field="function")
     number = float(array.reshape(()))
-    return number if np.isfinite(number) else None
+    if np.isfinite(number):
+        return number
+    return None

@@ -126,7 +126,9 @@ def write_notes(
 
 
 def _plain(point: Candidate) -> object:
-    return point.tolist() if isinstance(point, np.ndarray) else point
+    if isinstance(point, np.ndarray):
+        return point.tolist()
+    return point
 
 
 def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
@@ -187,7 +189,8 @@ class Told:
         if not scaled or not len(values):
             return 0.0, 1.0
         largest = float(np.max(np.abs(values))) or 1.0
-        centre, spread = float(np.mean(values / largest)), float(np.std(values / largest))
+        centre = float(np.mean(values / largest))
+        spread = float(np.std(values / largest))
         return largest * centre, largest * spread if spread > 1e-15 * abs(centre) else 1.0
 
     def trials(
@@ -222,9 +225,11 @@ class Told:
             room *= 2
         empty = Trials.start(key, room, self._space.size)
         kind = empty.values.dtype
-        table, targets = np.zeros(empty.rows.shape, kind), np.zeros(room, kind)
+        table = np.zeros(empty.rows.shape, kind)
+        targets = np.zeros(room, kind)
         if len(rows):
-            table[: len(rows)], targets[: len(rows)] = np.stack(rows), values
+            table[: len(rows)] = np.stack(rows)
+            targets[: len(rows)] = values
         count, questions, free = (jnp.asarray(one, jnp.int32) for one in (len(rows), asked, believed))
         return Trials(jnp.asarray(table), jnp.asarray(targets), count, questions, empty.key, free)
 
@@ -394,7 +399,8 @@ class Optimizer:
             fitted,
             deterministic,
         )
-        self._seed, self._asked = seed, 0
+        self._seed = seed
+        self._asked = 0
         self._told = Told(space)
         self._pending = Pending(space)
 
@@ -576,7 +582,8 @@ class Optimizer:
         Raises:
             DataError: the file cannot be written.
         """
-        search, told = self.search, self._told
+        search = self.search
+        told = self._told
         notes = write_notes(search, self._seed, self._asked, told.points, told.values, self.pending)
         return checkpoint.save(path, search.learner, search.prior, meta=notes)
 

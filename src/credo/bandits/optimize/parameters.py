@@ -61,4 +61,6 @@ class Parameter:
         if self.options is not None:
             same = (one is value or one == value or (one != one and value != value) for one in self.options)
             return f"{list(same).index(True)}"
-        return round((value - self.low) / self.step) if self._counted else value
+        if self._counted:
+            return round((value - self.low) / self.step)
+        return value

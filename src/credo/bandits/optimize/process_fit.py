@@ -25,8 +25,11 @@ from credo.linalg.matrices import precision
 __all__ = ["climb_in_box", "fit_process", "log_marginal"]
 
 
-FIRST, LONGEST_STEP, SHORTER, ENOUGH = 0.1, 2.0, 0.3, 1e-4
-"""The first inverse curvature, the longest step, what a failed step is cut to, and Armijo's share."""
+# The first inverse curvature, the longest step, what a failed step is cut to, and Armijo's share.
+FIRST = 0.1
+LONGEST_STEP = 2.0
+SHORTER = 0.3
+ENOUGH = 1e-4
 
 
 class _Place(NamedTuple):
@@ -51,7 +54,8 @@ def climb_in_box(
     Returns:
         The best point (p,), and its value, which is not below that of the start.
     """
-    kind, size = start.dtype, start.shape[0]
+    kind = start.dtype
+    size = start.shape[0]
 
     def look(point: Array) -> tuple[Array, Array]:
         both: tuple[Array, Array] = jax.value_and_grad(function)(point)
@@ -71,7 +75,8 @@ def climb_in_box(
         way = way * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.max(jnp.abs(way)), 1e-30))
         new = jnp.clip(point + step * way, low, high)
         new_value, new_slope = look(new)
-        moved, turned = new - point, new_slope - slope
+        moved = new - point
+        turned = new_slope - slope
         taken = new_value <= value + ENOUGH * (free @ moved)
         curve = moved @ turned
         curved = taken & (curve > 1e-10)
@@ -96,21 +101,30 @@ def climb_in_box(
 STEPS = 25
 """How many steps a start is climbed."""
 
-SHAPE, SCALE = 2.0, 1.0
-"""The inverse-gamma law of the variance of the function, for values of variance 1."""
+# The inverse-gamma law of the variance of the function, for values of variance 1.
+SHAPE = 2.0
+SCALE = 1.0
 
-LENGTH_SD, NOISE, NOISE_SD, BEND, BEND_SD = 1.0, 1e-4, 3.0, 2.0, 2.0
-"""The laws of the logarithms of length scales, of the noise in units of that variance, and of the bend."""
+# The laws of the logarithms of length scales, of the noise in units of that variance, and of the bend.
+LENGTH_SD = 1.0
+NOISE = 1e-4
+NOISE_SD = 3.0
+BEND = 2.0
+BEND_SD = 2.0
 
-LEAST, LEAST_SINGLE = 1e-10, 1e-5
-"""The least noise in units of that variance, in double and in single precision: it limits how near a search
-can come to the minimum of a smooth function."""
+# The least noise in units of that variance, in double and in single precision: it limits how near a search
+# can come to the minimum of a smooth function.
+LEAST = 1e-10
+LEAST_SINGLE = 1e-5
 
-SHORTEST, LONGEST, SURE = 0.03, 30.0, 1e-2
-"""The ends of length scales, and the most noise of values that are not centred, such as labels."""
+# The ends of length scales, and the most noise of values that are not centred, such as labels.
+SHORTEST = 0.03
+LONGEST = 30.0
+SURE = 1e-2
 
-ROUNDING, MOST_ROUNDING = 1e-7, 1e-6
-"""The median of the noise of a deterministic function, and the most of it: the kernel is not quite right."""
+# The median of the noise of a deterministic function, and the most of it: the kernel is not quite right.
+ROUNDING = 1e-7
+MOST_ROUNDING = 1e-6
 
 STARTS = ((0.0, 1e-3, 1.0), (-1.0, 1e-4, 0.1))
 """Where the search starts: length scales (as logarithms, from their medians), noise and bend."""
@@ -132,7 +146,8 @@ def _marginal(matrix: Array, values: Array, count: Array) -> tuple[Array, tuple[
     chol = jnp.linalg.cholesky(matrix)
     root = jsl.solve_triangular(chol, identity(chol.shape[0], chol.dtype), lower=True)
     dual = root.T @ (root @ values)
-    power, inner = 0.5 * count + SHAPE, SCALE + 0.5 * (values @ dual)
+    power = 0.5 * count + SHAPE
+    inner = SCALE + 0.5 * (values @ dual)
     value = -jnp.sum(jnp.log(jnp.diagonal(chol))) - power * jnp.log(inner)
     return value, (root, dual, power / inner)
 
@@ -153,9 +168,12 @@ def _columns(space: Space) -> np.ndarray:
 
 def _bent(trials: Trials, sign: float, bend: Array | None, centred: bool) -> tuple[Units, Array, Array]:
     """Units for the trials, their values in them (N,), and the log density that bending adds."""
-    told, values = trials.numbers < trials.count, trials.values
+    told = trials.numbers < trials.count
+    values = trials.values
     count = jnp.maximum(trials.count, 1).astype(values.dtype)
-    best, seen, slopes = None, values, jnp.zeros_like(values)
+    best = None
+    seen = values
+    slopes = jnp.zeros_like(values)
     if bend is not None:
         best = sign * jnp.max(jnp.where(told, sign * values, -jnp.inf))
         best = jnp.where(jnp.isfinite(best), best, 0.0)
@@ -205,17 +223,24 @@ def fit_process(
     Returns:
         The belief, whose memory is as large as the trials, and the units of its targets.
     """
-    columns, variables = _columns(space), len(space.variables)
-    every, kind = trials.numbers < trials.count, trials.values.dtype
+    columns = _columns(space)
+    variables = len(space.variables)
+    every = trials.numbers < trials.count
+    kind = trials.values.dtype
     trials = replace(trials, count=trials.count - trials.believed)
-    told, count = trials.numbers < trials.count, trials.count.astype(kind)
-    pairs, eye = told[:, None] & told[None, :], identity(trials.capacity, kind)
-    offset, spread = jnp.asarray(learner.offset_var, kind), trials.units().sd
+    told = trials.numbers < trials.count
+    count = trials.count.astype(kind)
+    pairs = told[:, None] & told[None, :]
+    eye = identity(trials.capacity, kind)
+    offset = jnp.asarray(learner.offset_var, kind)
+    spread = trials.units().sd
     median = 0.5 * math.log(variables)
     lowest = LEAST if precision(kind).eps < 1e-10 else LEAST_SINGLE
-    usual, most = NOISE, 1.0 if centred else SURE
+    usual = NOISE
+    most = 1.0 if centred else SURE
     if deterministic:
-        usual, most = max(ROUNDING, lowest), max(MOST_ROUNDING, lowest)
+        usual = max(ROUNDING, lowest)
+        most = max(MOST_ROUNDING, lowest)
 
     def matrix(numbers: Array) -> Array:
         length = jnp.exp(numbers[:variables])[columns]

@@ -56,9 +56,11 @@ def log_mean_excess(z: Array) -> Array:
     log_mills = jss.log_ndtr(middle) + 0.5 * middle**2 + HALF_LOG_TWO_PI
     slope = jnp.log1p(-jnp.exp(log_mills + jnp.log(-middle)))
     far = 1.0 / jnp.minimum(z, edge) ** 2
-    term, series = jnp.ones_like(far), jnp.zeros_like(far)
+    term = jnp.ones_like(far)
+    series = jnp.zeros_like(far)
     for k in range(TERMS):
-        series, term = series + term, -term * (2 * k + 3) * far
+        series = series + term
+        term = -term * (2 * k + 3) * far
     tail = jnp.log(far) + jnp.log(series)
     return jnp.where(z > -1.0, top, -0.5 * z**2 - HALF_LOG_TWO_PI + jnp.where(z > edge, slope, tail))
 
@@ -122,7 +124,8 @@ def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
     under = (rise == 0) & ((fall > 0) | ((fall == 0) & (places[None, :] < places[:, None])))
     crossing = fall / jnp.where(rise == 0, 1.0, rise)
     after = jnp.where(rise > 0, crossing, -jnp.inf)
-    enters, leaves = jnp.max(after, axis=1), jnp.min(jnp.where(rise < 0, crossing, jnp.inf), axis=1)
+    enters = jnp.max(after, axis=1)
+    leaves = jnp.min(jnp.where(rise < 0, crossing, jnp.inf), axis=1)
     passes = (enters < leaves) & ~jnp.any(under, axis=1) & jnp.isfinite(enters)
     # where several lines cross at one place, the line before it is the one with the smallest slope
     before = jnp.argmax(jnp.where(after >= enters[:, None], rise, -1.0), axis=1)
@@ -152,7 +155,8 @@ def _log_improvement(law: Expectation, best: Array, sign: float) -> Array:
     if isinstance(law, WeightedExpectation):
         logs: Array = in_order(each(lambda part: _log_improvement(part, best, sign), law.parts))
         return jss.logsumexp(law.log_weights + logs)
-    mean, sd = sign * law.mean[..., 0], law.sd[..., 0]
+    mean = sign * law.mean[..., 0]
+    sd = law.sd[..., 0]
     return log_expected_improvement(mean, jnp.maximum(sd, precision(sd.dtype).tiny), best)
 
 

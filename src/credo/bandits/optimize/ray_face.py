@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ray_searcher"]
 
-_OPTIMIZER, _TRIALS = "optimizer.credo", "trials.json"
-"""The two parts of a saved searcher."""
+# The two parts of a saved searcher.
+_OPTIMIZER = "optimizer.credo"
+_TRIALS = "trials.json"
 
 
 def ray_searcher(
@@ -91,7 +92,8 @@ class _Asking:
         deterministic: bool,
         seed: int,
     ) -> None:
-        self._metric, self._mode = metric, mode
+        self._metric = metric
+        self._mode = mode
         self._space = _parameters(space or {})
         self._acquisition: AcquisitionName = acquisition
         self._deterministic = deterministic
@@ -105,7 +107,8 @@ class _Asking:
         if self._space and config:
             return False
         self._space = self._space or _parameters(config)
-        self._metric, self._mode = metric or self._metric, mode or self._mode
+        self._metric = metric or self._metric
+        self._mode = mode or self._mode
         return True
 
     def _optimizer(self) -> Optimizer:
@@ -180,7 +183,9 @@ class _Asking:
 
 def _finite(value: Any) -> float | None:
     """A metric as a number; None where it is missing or not finite."""
-    return float(value) if value is not None and math.isfinite(value) else None
+    if value is not None and math.isfinite(value):
+        return float(value)
+    return None
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -228,7 +233,8 @@ def _parameter(name: str, domain: Any) -> Parameter:
     sampler: Any = domain.get_sampler()
     step = None
     if isinstance(sampler, Quantized):
-        sampler, step = sampler.sampler, sampler.q
+        step = sampler.q
+        sampler = sampler.sampler
     log = isinstance(sampler, LogUniform)
     if isinstance(domain, Categorical) and isinstance(sampler, Uniform):
         return Parameter(options=tuple(domain.categories))

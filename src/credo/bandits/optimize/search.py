@@ -38,9 +38,12 @@ __all__ = ["AcquisitionName", "GoalName", "Search", "ascend_in_box", "maximize"]
 Climb: TypeAlias = tuple[Array, Array, Array, Array, Array]
 """A row, its last gradient, its step lengths, the best row so far, and its value."""
 
-FASTER, SLOWER = 1.2, 0.5
-FIRST, LONGEST, SHORTEST = 0.05, 0.5, 1e-7
-"""How long the steps of a climb are at first, at most and at least."""
+FASTER = 1.2
+SLOWER = 0.5
+# How long the steps of a climb are at first, at most and at least.
+FIRST = 0.05
+LONGEST = 0.5
+SHORTEST = 1e-7
 
 
 def ascend_in_box(
@@ -70,7 +73,8 @@ def ascend_in_box(
             row, before, length, best, top = carry
             value, gradient = slope(row)
             value = finite(value)
-            best, top = jnp.where(value > top, row, best), jnp.maximum(top, value)
+            best = jnp.where(value > top, row, best)
+            top = jnp.maximum(top, value)
             turn = jnp.sign(gradient) * jnp.sign(before)
             factor = jnp.where(turn > 0, FASTER, jnp.where(turn < 0, SLOWER, 1.0))
             length = jnp.clip(length * factor, SHORTEST, LONGEST).astype(kind)
@@ -88,14 +92,18 @@ def ascend_in_box(
 MOST = 512
 """The largest space of which every point is looked at."""
 
-EVEN, NEAR, NEAR_SDS = 256, 64, (0.2, 0.05, 0.01, 0.002)
-"""How many candidates are spread evenly, how many lie near good points, and how near, in turn."""
+# How many candidates are spread evenly, how many lie near good points, and how near, in turn.
+EVEN = 256
+NEAR = 64
+NEAR_SDS = (0.2, 0.05, 0.01, 0.002)
 
 FIRST_SHARE = 0.3
 """The first step from a candidate near a good point, as a share of how near it is."""
 
-STARTS, STEPS, ROUNDS = 8, 30, 2
-"""How many of the best candidates are improved, by how many gradient steps, in how many rounds."""
+# How many of the best candidates are improved, by how many gradient steps, in how many rounds.
+STARTS = 8
+STEPS = 30
+ROUNDS = 2
 
 
 def maximize(function: Callable[[Array], Array], space: Space, good: Array, key: Array) -> Array:
@@ -118,7 +126,9 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
     if every is not None:
         rows = jnp.asarray(every, kind)
         return rows[jnp.argmax(score(rows))]
-    box, ordered, smooth = jnp.asarray(space.box, kind), jnp.asarray(space.ordered), jnp.asarray(space.smooth)
+    box = jnp.asarray(space.box, kind)
+    ordered = jnp.asarray(space.ordered)
+    smooth = jnp.asarray(space.smooth)
 
     def improve(carry: tuple[Array, Array], free: Array) -> tuple[tuple[Array, Array], None]:
         rows, values = carry
@@ -156,8 +166,9 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
 GoalName: TypeAlias = Literal["max", "min"]
 """What is looked for."""
 
-BEST, COMPARED = 8, 16
-"""Near how many of the best trials the maximiser looks, and how many a knowledge gradient compares."""
+# Near how many of the best trials the maximiser looks, and how many a knowledge gradient compares.
+BEST = 8
+COMPARED = 16
 
 
 @record
@@ -230,7 +241,8 @@ class Search:
                 "deterministic is of the process that is fitted; a learner of your own has its own noise.",
                 field="deterministic",
             )
-        learner, x = self.learner, self.learner.inputs_of(self._row())
+        learner = self.learner
+        x = self.learner.inputs_of(self._row())
         size = jax.eval_shape(lambda belief: learner.expect(belief, x).mean, self.prior).shape[0]
         if size != 1:
             raise CredoError(
@@ -244,7 +256,9 @@ class Search:
     @property
     def sign(self) -> float:
         """1 if large values are good, else -1."""
-        return 1.0 if self.goal == "max" else -1.0
+        if self.goal == "max":
+            return 1.0
+        return -1.0
 
     def start(self, key: Key, capacity: int) -> Trials:
         """No trials yet.
@@ -368,7 +382,9 @@ def _propose(search: Search, belief: Any, trials: Trials, labelled: Any) -> Arra
 
 def _promise(search: Search, belief: Any, trials: Trials, key: Array) -> tuple[Promise, Array]:
     """What points promise by the acquisition, and the rows near which to look."""
-    learner, sign, kind = search.learner, search.sign, trials.values.dtype
+    learner = search.learner
+    sign = search.sign
+    kind = trials.values.dtype
     if search.acquisition == "ucb":
         return upper_bound(learner, belief, jnp.asarray(search.width, kind), sign), trials.best(BEST, sign)
     if search.acquisition == "thompson":

@@ -142,7 +142,9 @@ class Space:
             if condition is not None:
                 met = there[condition.choice] & condition.met(parts[condition.choice])
             there.append(met)
-        return [jnp.where(met, part, 0.0) for part, met in zip(parts, there, strict=True)] if there else parts
+        if there:
+            return [jnp.where(met, part, 0.0) for part, met in zip(parts, there, strict=True)]
+        return parts
 
     def encode(self, point: object) -> np.ndarray:
         """The row (D,) of a point.
@@ -262,12 +264,15 @@ class Space:
 
     def neighbours(self, row: Array) -> Array:
         """The rows (M, D) that differ in one whole number by 1, or in one choice."""
-        parts, rows = self._split(row), []
+        parts = self._split(row)
+        rows = []
         for i, one in enumerate(self.variables):
             for other in one.others(parts[i]):
                 row = jnp.concatenate([*parts[:i], other, *parts[i + 1 :]])
                 rows.append(self.snap(row) if self.conditions else row)
-        return jnp.stack(rows) if rows else jnp.zeros((0, self.size), row.dtype)
+        if rows:
+            return jnp.stack(rows)
+        return jnp.zeros((0, self.size), row.dtype)
 
     def _split(self, row: Any) -> list[Any]:
         ends = np.cumsum([one.columns for one in self.variables])

@@ -41,7 +41,8 @@ class Trials:
     @staticmethod
     def start(key: Array, capacity: int, size: int) -> Trials:
         """No trials yet, with room for some."""
-        kind, none = jnp.result_type(float), jnp.zeros((), jnp.int32)
+        kind = jnp.result_type(float)
+        none = jnp.zeros((), jnp.int32)
         return Trials(jnp.zeros((capacity, size), kind), jnp.zeros(capacity, kind), none, none, key, none)
 
     @property

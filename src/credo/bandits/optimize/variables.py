@@ -67,7 +67,9 @@ class Range:
     @property
     def count(self) -> int | None:
         """How many values there are; None if they are not counted."""
-        return round(self.high - self.low) + 1 if self.whole or self._constant else None
+        if self.whole or self._constant:
+            return round(self.high - self.low) + 1
+        return None
 
     @property
     def _constant(self) -> bool:
@@ -80,7 +82,9 @@ class Range:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+        if self.log:
+            return (math.log(self.low), math.log(self.high))
+        return (self.low, self.high)
 
     def every(self) -> list[np.ndarray]:
         """The parts of all values, if they are whole."""
@@ -110,7 +114,9 @@ class Range:
 
     def plain(self, value: Any) -> float | int:
         """A value as a plain Python number."""
-        return int(value) if self.whole else float(value)
+        if self.whole:
+            return int(value)
+        return float(value)
 
     def decode(self, part: np.ndarray) -> float | int:
         """The value of a part of a row."""
@@ -118,15 +124,22 @@ class Range:
         position = low + (high - low) * (float(part[0]) + 1.0) / 2.0
         value = min(max(math.exp(position) if self.log else position, self.low), self.high)
         # An end comes back as it was given.
-        value = self.low if part[0] <= -1.0 else self.high if part[0] >= 1.0 else value
-        return round(value) if self.whole else value
+        if part[0] <= -1.0:
+            value = self.low
+        elif part[0] >= 1.0:
+            value = self.high
+        if self.whole:
+            return round(value)
+        return value
 
     def value(self, part: Array) -> Array:
         """The value of a part of a row, in a compiled program."""
         low, high = self._ends
         position = low + (high - low) * (part[0] + 1.0) / 2.0
         value = jnp.clip(jnp.exp(position) if self.log else position, self.low, self.high)
-        return jnp.round(value) if self.whole else value
+        if self.whole:
+            return jnp.round(value)
+        return value
 
     def snap(self, part: Array) -> Array:
         """The nearest part that is a value, in a compiled program."""
@@ -146,7 +159,8 @@ class Range:
         """The part of a number from 0 to 1, of which every whole number has its share."""
         if not self.whole or self._constant:
             return self.snap(2.0 * unit[None] - 1.0)
-        low, high = self.low - 0.5, self.high + 0.5
+        low = self.low - 0.5
+        high = self.high + 0.5
         if self.log:
             value = jnp.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
         else:
@@ -251,7 +265,9 @@ def _as_float(number: float | np.integer | np.floating) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        if number > 0:
+            return math.inf
+        return -math.inf
 
 
 def read_variable(name: str, given: object) -> Range | Choices:

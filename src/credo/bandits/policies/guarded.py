@@ -160,7 +160,8 @@ def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
 
     found = jnp.concatenate([low - wanted, high - wanted])
     order = jnp.argsort(found)
-    corners, moving = found[order], jnp.cumsum(jnp.where(order < wanted.shape[0], 1, -1))
+    corners = found[order]
+    moving = jnp.cumsum(jnp.where(order < wanted.shape[0], 1, -1))
     rises = moving[:-1].astype(wanted.dtype) * jnp.diff(corners)
     sums = jnp.sum(low) + jnp.concatenate([jnp.zeros(1, wanted.dtype), jnp.cumsum(rises)])
     below = jnp.sum(sums < 1.0) - 1

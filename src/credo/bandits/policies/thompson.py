@@ -160,7 +160,8 @@ def _best_pair(regret: Array, gain: Array, allowed: Array) -> Array:
     """The mixture q e_i + (1 - q) e_j with the least ratio, which is convex in q."""
     scale = jnp.maximum(jnp.max(jnp.where(allowed, gain, 0.0)), precision(gain.dtype).tiny)
     least = precision(gain.dtype).eps * scale  # keeps arms that tell nothing from a division by 0
-    regret, gain = jnp.where(allowed, regret, 0.0), jnp.where(allowed, gain, 0.0) + least
+    regret = jnp.where(allowed, regret, 0.0)
+    gain = jnp.where(allowed, gain, 0.0) + least
     slope_regret = regret[:, None] - regret[None, :]
     slope_gain = gain[:, None] - gain[None, :]
     flat = (slope_regret == 0) | (slope_gain == 0)
@@ -175,7 +176,8 @@ def _best_pair(regret: Array, gain: Array, allowed: Array) -> Array:
     loss = jnp.where(pair, mixed_regret**2 / mixed_gain, jnp.inf)
     place = jnp.argmin(loss.reshape(-1))
     count = regret.shape[0]
-    first, second = (place // count) % count, place % count
+    first = (place // count) % count
+    second = place % count
     part = share.reshape(-1)[place]
     arms = jnp.arange(count)
     return jnp.where(arms == first, part, 0.0) + jnp.where(arms == second, 1.0 - part, 0.0)
@@ -226,7 +228,8 @@ class UCB(Policy):
 
     def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
         """All on the largest bound."""
-        mean, sd = expectation.mean, expectation.sd
+        mean = expectation.mean
+        sd = expectation.sd
         return share_ties(mean + self._width(sd, allowed) * sd, allowed)
 
     def _width(self, sd: Array, allowed: Array) -> Array:

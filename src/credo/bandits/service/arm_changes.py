@@ -25,7 +25,8 @@ def apply(
 ) -> None:
     """Add, remove, forbid, allow or bound an arm, and write it into the log; see `Bandit.add_arm`."""
     with engine.writing, engine.books:
-        state, details = engine.state, {"features": features, "inherit": inherit, "share": share}
+        state = engine.state
+        details = {"features": features, "inherit": inherit, "share": share}
         if change == "add":
             new = _added(engine, prior, name, features, inherit)
         elif change == "share":
@@ -49,7 +50,10 @@ def _added(
 ) -> State:
     """The state with another arm."""
     state = engine.state
-    arms, words, version, rows = state.arms, state.words, state.version, state.rows
+    arms = state.arms
+    words = state.words
+    version = state.version
+    rows = state.rows
     arms.require_new(name)
     slot = _free_slot(engine, arms, prior, inherit)
     row = engine.inputs.features(name, features)
@@ -65,7 +69,8 @@ def _added(
 
 def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inherit: str | None) -> int:
     """The slot of a new arm; a CredoError if there is none."""
-    design, waiting = engine.agent.design, engine.window.waiting
+    design = engine.agent.design
+    waiting = engine.window.waiting
     free = [slot for slot, name in enumerate(arms.slots) if name is None]
     if inherit is not None:
         if design == "actions":
@@ -89,11 +94,10 @@ def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inher
     settled = [slot for slot in free if arms.former[slot] is not None and not waiting[slot]]
     shared = design in ("outputs", "pairs")
     if shared or (design == "arms" and prior is None):
-        why = (
-            f"no {'output' if design == 'outputs' else 'slot'} is left that no arm has had"
-            if shared
-            else "the prior is not known, as the bandit began with `belief` and without `params`"
-        )
+        why = "the prior is not known, as the bandit began with `belief` and without `params`"
+        if shared:
+            place = "output" if design == "outputs" else "slot"
+            why = f"no {place} is left that no arm has had"
         if not new and settled:
             raise CredoError(f"arms cannot have another: {why}; let it `inherit`.", field="arms")
         settled = []

@@ -83,11 +83,9 @@ class Arms:
     @functools.cached_property
     def named(self) -> np.ndarray | None:
         """Which slots have an arm, (K,) bool; None if all have."""
-        return (
-            None
-            if len(self.names) == len(self.slots)
-            else np.array([name is not None for name in self.slots])
-        )
+        if len(self.names) == len(self.slots):
+            return None
+        return np.array([name is not None for name in self.slots])
 
     @functools.cached_property
     def _every(self) -> np.ndarray:
@@ -164,7 +162,9 @@ class Arms:
 
     def limits(self, names: Iterable[str] | None = None) -> Limits:
         """What holds a choice among arms of these names; a CredoError if none may be chosen."""
-        return self._usual if names is None else Limits(self.mask(names), self.bounds)
+        if names is None:
+            return self._usual
+        return Limits(self.mask(names), self.bounds)
 
     @functools.cached_property
     def _usual(self) -> Limits:

@@ -55,7 +55,8 @@ def decide_many(
         if not isinstance(names, Mapping):
             engine.state.arms.limits(names)  # which refuses them, even if all decisions are known
         engine.say()
-        before, number = engine.inputs.mark(features=isinstance(names, Mapping)), engine.count
+        before = engine.inputs.mark(features=isinstance(names, Mapping))
+        number = engine.count
         try:
             taken = [engine.take_in(contexts[place], names, len(contexts)) for place in fresh]
             engine.expire(now, room=len(fresh))
@@ -171,7 +172,8 @@ class Bandit:
         replay: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        first, encoders = (belief, params, var, options), (features, arm_features, products)
+        first = (belief, params, var, options)
+        encoders = (features, arm_features, products)
         kept = window, timeout, on_missing, reward_range
         service = start(agent, arms, first, encoders, shares, kept, seed, clock)
         self._engine, self._prior = service
@@ -453,7 +455,8 @@ class Bandit:
 
     def _places(self, id: str) -> int:
         """How many places a slate has in the window; 0 if it is not there."""
-        window, count = self._engine.window, 0
+        window = self._engine.window
+        count = 0
         while window.get(place_id(id, count + 1)) is not None:
             count += 1
         return count
@@ -504,7 +507,8 @@ class Bandit:
         Raises:
             CredoError: one is no finite number, or there are not as many as ids; nothing changes.
         """
-        ids, numbers = list(ids), list(values)
+        ids = list(ids)
+        numbers = list(values)
         names: list[str | None] = [None] * len(ids) if parts is None else list(parts)
         for field, given in (("values", numbers), ("parts", names)):
             if len(ids) != len(given):

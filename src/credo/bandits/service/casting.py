@@ -74,7 +74,9 @@ class Caster:
 
 def as_names(names: Names) -> Any:
     """The names, to be gone through more than once."""
-    return names if names is None or isinstance(names, str | Mapping) else tuple(names)
+    if names is None or isinstance(names, str | Mapping):
+        return names
+    return tuple(names)
 
 
 def brings(names: Names) -> bool:

@@ -22,7 +22,9 @@ class Time:
     """
 
     def __init__(self, clock: Clock | None, latest: float = -math.inf, behind: float = 0.0) -> None:
-        self.clock, self.latest, self.behind = clock, latest, behind
+        self.clock = clock
+        self.latest = latest
+        self.behind = behind
         self._start = time.time() - time.monotonic()
 
     def copy(self) -> Time:

@@ -20,9 +20,11 @@ RewardRange: TypeAlias = tuple[float, float]
 """The least and the greatest reward that there may be."""
 
 
-DEEPEST, MOST, LONGEST = 8, 10_000, 10_000
-"""How deep objects and lists of a context may be nested, how many entries they may have together, and how
-many characters a text: what is said of a decision is kept until its reward comes, and logged."""
+# How deep objects and lists of a context may be nested, how many entries they may have together, and how
+# many characters a text: what is said of a decision is kept until its reward comes, and logged.
+DEEPEST = 8
+MOST = 10_000
+LONGEST = 10_000
 
 _LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
 
@@ -77,7 +79,9 @@ def _table(context: Any) -> np.ndarray | None:
     except (TypeError, ValueError, OverflowError):  # rows of several lengths, numbers beyond all floats
         return None
     numbers = array.dtype.kind in "iuf" and array.ndim > 0 and array.size > 0
-    return array if numbers and np.isfinite(array).all() else None
+    if numbers and np.isfinite(array).all():
+        return array
+    return None
 
 
 def _digest(array: np.ndarray | None, letters: str) -> str:
@@ -93,7 +97,10 @@ def _number(value: Any) -> Any:
     """A number as one that stands for all that are equal, whole or not."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            return float(value) + 0.0 if math.isfinite(value) else None  # -0 is 0
+            # -0 is 0
+            if math.isfinite(value):
+                return float(value) + 0.0
+            return None
         except OverflowError:
             return repr(value)
     return value
@@ -101,7 +108,9 @@ def _number(value: Any) -> Any:
 
 def _numbers(array: np.ndarray) -> np.ndarray:
     """The same for an array of finite numbers."""
-    return array if array.dtype.kind == "b" else array.astype(np.float64) + 0.0
+    if array.dtype.kind == "b":
+        return array
+    return array.astype(np.float64) + 0.0
 
 
 def require_same(id: str | None, content: str, before: str) -> None:

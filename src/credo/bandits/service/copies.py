@@ -42,7 +42,8 @@ class Held:
     __slots__ = ("__weakref__", "owner", "parts")
 
     def __init__(self, parts: Parts, owner: Copies | None = None) -> None:
-        self.parts, self.owner = parts, owner
+        self.parts = parts
+        self.owner = owner
 
 
 class _Spare(NamedTuple):
@@ -60,7 +61,9 @@ class Copies:
     """
 
     def __init__(self, places: tuple[int, ...], axes: tuple[int, ...], timed: tuple[int, ...] = ()) -> None:
-        self._places, self._axes, self._timed = places, axes, timed
+        self._places = places
+        self._axes = axes
+        self._timed = timed
         self._writers: dict[tuple[int, bool], Callable[..., Any]] = {}
         self._spares: list[_Spare] = []
 

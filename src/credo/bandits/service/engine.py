@@ -109,7 +109,8 @@ class Engine:
     caster: Caster = field(default_factory=Caster)
 
     def __post_init__(self) -> None:
-        self.writing, self.books = threading.RLock(), threading.RLock()
+        self.writing = threading.RLock()
+        self.books = threading.RLock()
         self.flights = Flights(self.books)
 
     def copy(self, seed: int) -> Engine:
@@ -170,11 +171,13 @@ class Engine:
             if known is not None:
                 return known
             self.say()
-            standing, brought = self.state.arms, brings(names)
+            standing = self.state.arms
+            brought = brings(names)
             limits = None if brought else standing.limits(names)  # which may refuse them
             cast, vector, asked = self.take_in(context, names)
             limits = limits or cast.arms.limits()
-            number, written = self.count, False
+            number = self.count
+            written = False
             self.count += 1
         try:
             self.expire(now, room=1)
@@ -213,7 +216,8 @@ class Engine:
         CredoError, and no change, where one cannot be, or none of those that the call brings is allowed and
         one must be `free`. `rows` says for how many decisions at once.
         """
-        brought, first = brings(names), self.inputs.shape is None
+        brought = brings(names)
+        first = self.inputs.shape is None
         before = self.inputs.mark(features=brought) if first else None
         if brought and not first:
             self.inputs.context(context, learn=False)  # which may refuse, before features are taken in

@@ -26,7 +26,8 @@ NAMED = 20
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
     """The explanation of a remembered decision, beside the belief before any reward, if it is known."""
-    decision, state = engine.answer(entry), engine.state
+    decision = engine.answer(entry)
+    state = engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=entry.decision.mean.__getitem__)
     belief = engine.programs.unpack(state.words)
@@ -77,15 +78,19 @@ def _ask(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
 ) -> tuple[Array, Array, Array]:
     law = agent.rewards.expect_arms(belief, x)
-    mean, sd = law.mean, law.sd
+    mean = law.mean
+    sd = law.sd
     if belief.units is not None:
-        mean, sd = belief.units.location + belief.units.scale * mean, belief.units.scale * sd
+        mean = belief.units.location + belief.units.scale * mean
+        sd = belief.units.scale * sd
     return mean, sd, probability_best(law, allowed, key=key, draws=1000)
 
 
 def _share(sd: float, first: float) -> float:
     """The share of the prior variance that is gone."""
-    return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0) if first > 0 else 0.0
+    if first > 0:
+        return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0)
+    return 0.0
 
 
 def _elsewhere(decision: ArmDecision) -> str:
@@ -95,7 +100,8 @@ def _elsewhere(decision: ArmDecision) -> str:
 
 
 def _reason(decision: ArmDecision, greedy: str, floor: float, allowed: list[str]) -> str:
-    arm, p = decision.arm, decision.propensity
+    arm = decision.arm
+    p = decision.propensity
     if len(allowed) == 1:
         return f"{arm!r} was the only arm that was allowed."
     names = [repr(name) for name in allowed[:NAMED]]

@@ -51,17 +51,23 @@ def texts_of(cell: Cell) -> tuple[str, ...] | None:
     """The texts of a cell, once each; None if it has none, as a number."""
     if isinstance(cell, str):
         return (cell,)
-    return tuple(dict.fromkeys(cell)) if isinstance(cell, tuple) else None
+    if isinstance(cell, tuple):
+        return tuple(dict.fromkeys(cell))
+    return None
 
 
 def as_texts(cell: Cell) -> tuple[str, ...]:
     """The texts of a cell, where a number is one, too."""
     texts = texts_of(cell)
-    return (_word(cell),) if texts is None else texts
+    if texts is None:
+        return (_word(cell),)
+    return texts
 
 
 def _word(cell: object) -> str:
-    return f"{cell:g}" if type(cell) is float else str(cell)
+    if type(cell) is float:
+        return f"{cell:g}"
+    return str(cell)
 
 
 def _spread(name: str, value: object, what: str, deep: int) -> Iterator[tuple[str, Cell]]:
@@ -221,7 +227,9 @@ class FeatureEncoder:
     """Encodes contexts by name as vectors (slots,), and learns on; sentences call a context `what`."""
 
     def __init__(self, features: Features, what: str = "context") -> None:
-        self.features, self.what, self.size = features, what, features.slots
+        self.features = features
+        self.what = what
+        self.size = features.slots
         self._known: dict[str, _Number | _Text] = {}
         self._used = 1
         self._own = features.slots - features.spare  # the places that names may have for themselves
@@ -247,7 +255,8 @@ class FeatureEncoder:
         for name, entry in self._known.items():
             if isinstance(entry, _Number):
                 moments = entry.moments
-                place, count = (entry.slot,), moments.count
+                place = (entry.slot,)
+                count = moments.count
                 found.append(ContextFeature(name, "number", place, (), count, moments.mean, moments.sd))
             else:
                 places = entry.other, *entry.slots.values()
@@ -257,7 +266,8 @@ class FeatureEncoder:
     @property
     def shared(self) -> dict[int, tuple[str, ...]]:
         """What stands in places that names share, by place: who has it, and who came later."""
-        names, found = self.names, dict[int, tuple[str, ...]]()
+        names = self.names
+        found = dict[int, tuple[str, ...]]()
         for label, place in self._hashed.items():
             before = found.get(place) or ((names[place],) if place < len(names) else ())
             found[place] = (*before, label)
@@ -304,7 +314,9 @@ class FeatureEncoder:
         new, by columns. A CredoError may leave the encoder with what came before the one that it refuses.
         """
         table = self._by_columns(rows)
-        return np.stack([self.encode(row) for row in rows]) if table is None else table
+        if table is None:
+            return np.stack([self.encode(row) for row in rows])
+        return table
 
     def _by_columns(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray | None:
         """The same vectors, where all rows have the same names with values like those before; else None."""
@@ -313,7 +325,8 @@ class FeatureEncoder:
             return None
         table = np.zeros((len(rows), self.size))
         for name in names:
-            entry, column = self._known.get(name), [row[name] for row in rows]
+            entry = self._known.get(name)
+            column = [row[name] for row in rows]
             kinds = set(map(type, column))
             if isinstance(entry, _Number) and kinds <= {float, int}:
                 numbers = np.array(column, object if int in kinds else float)
@@ -414,7 +427,9 @@ class FeatureEncoder:
         settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
         shared = {str(place): moments.state() for place, moments in self._shared.items()}
         own = {"settings": settings, "used": self._used, "known": known}
-        return own | {"shared": shared, "hashed": dict(self._hashed)} if shared else own
+        if shared:
+            return own | {"shared": shared, "hashed": dict(self._hashed)}
+        return own
 
     @classmethod
     def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:

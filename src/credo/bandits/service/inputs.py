@@ -37,7 +37,10 @@ class Inputs:
     def __init__(
         self, design: DesignName, contexts: FeatureEncoder, actions: FeatureEncoder | None, products: bool
     ) -> None:
-        self.design, self.contexts, self.actions, self.products = design, contexts, actions, products
+        self.design = design
+        self.contexts = contexts
+        self.actions = actions
+        self.products = products
         self.shape: tuple[int, ...] | None = None
         self._kind = np.dtype(jnp.result_type(float))
 
@@ -82,7 +85,9 @@ class Inputs:
     def of(self, context: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
         """The agent's inputs, with features by slot (K, e) or None; a CredoError if rows do not fit."""
         if self.design != "actions":
-            return context if context is None else context.astype(self._kind)
+            if context is None:
+                return context
+            return context.astype(self._kind)
         slots = len(arms.slots)
         if rows is None:
             self._require_rows(context, arms)
@@ -131,12 +136,14 @@ class Inputs:
         """The features of arms as rows, one a slot (K, e), which are taken in; a CredoError, and no change,
         if there are none. They come by name, or all of them as arrays of e numbers.
         """
-        names, rows = list(told), list(told.values())
+        names = list(told)
+        rows = list(told.values())
         if self.actions is None:
             self.features(names[0], rows[0] or {})
         assert self.actions is not None
         if not all(type(row) is dict or isinstance(row, Mapping) for row in rows):
-            size, kinds = self.actions.size, "biuf"
+            size = self.actions.size
+            kinds = "biuf"
             plain = all(type(row) is np.ndarray and row.shape == (size,) for row in rows)
             values = np.stack(rows) if plain else np.zeros(0, object)
             if values.dtype.kind not in kinds or not np.isfinite(values).all():
@@ -168,7 +175,9 @@ class Inputs:
 
     def filled(self, x: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
         """The agent's inputs from what is kept of a decision: they, or the context if arms have features."""
-        return x if rows is None else self.of(x, arms, rows)
+        if rows is None:
+            return x
+        return self.of(x, arms, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The state, as JSON data."""
@@ -210,4 +219,6 @@ def _numbers(value: Any) -> np.ndarray:
 
 def _short(value: Any) -> str:
     text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    return text[:57] + "..."

@@ -85,7 +85,9 @@ class Ledger(Journal):
         for at, event in self._objects(None):
             if event.get("kind") == "begin" and event.get("of") == of:
                 found = at, str(event.get("epoch"))
-        return None if found is None else (self._mark_at(found[0]), found[1])
+        if found is None:
+            return None
+        return (self._mark_at(found[0]), found[1])
 
     def events(self, mark: Mark | None) -> list[dict[str, Any]]:
         """What was written after a place; a DataError if another bandit goes on there."""

@@ -116,7 +116,8 @@ def _take_in(
     slot, mask, pmf = choice
     engine.say()
     cast, vector, asked = engine.take_in(context, names, free=False)
-    number, written = engine.count, False
+    number = engine.count
+    written = False
     engine.count += 1
     try:
         engine.expire(now, room=1)

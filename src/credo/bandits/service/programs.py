@@ -37,8 +37,9 @@ __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
 Arrays: TypeAlias = tuple[Array, ...]
 """Some of the large arrays."""
 
-_DECISION, _UPDATE = 0, 1
-"""What the keys of a bandit are for."""
+# What the keys of a bandit are for.
+_DECISION = 0
+_UPDATE = 1
 
 
 def choose(agent: Agent, belief: AgentBelief[Any], key: Any, row: tuple[Any, ...]) -> tuple[Array, Array]:
@@ -259,10 +260,12 @@ class Programs:
         tell = self._telling(rows[0][0])
         if tell.arm is not None:
             return self._learn_arms(tell, held, rows)
-        state, reports = held.parts, []
+        state = held.parts
+        reports = []
         for block in _blocks(rows):
             if len(block) == 1:
-                one, word = self._learning(tell.layout), tell.write.lend(_known(*block[0]))
+                one = self._learning(tell.layout)
+                word = tell.write.lend(_known(*block[0]))
                 state, report = one.program(self._setting, state, word)
                 reports.append(one.read(report))
             else:
@@ -276,7 +279,9 @@ class Programs:
         """The same for learners that each arm has apart, where a reward changes the part of one arm."""
         assert tell.arm is not None
         learn, read, copies = tell.arm
-        reports, private = [], False  # whether nobody else has seen the belief
+        # whether nobody else has seen the belief
+        reports = []
+        private = False
         for row in rows:
             words = tell.write.lend(_known(*row))
             own, parts, moved, report = learn(self._setting, held.parts, words)
@@ -284,7 +289,8 @@ class Programs:
             if more:  # other arms have changed, too
                 one = self._learning(tell.layout)
                 state, report = one.program(self._setting, held.parts, words)
-                held, said = Held(state, copies), one.read(report)
+                held = Held(state, copies)
+                said = one.read(report)
             else:
                 patch = np.int32(row[1]), parts
                 held = copies.with_arm(held, own, patch, moved, private=private)
@@ -362,7 +368,8 @@ class _Writer:
     """Writes rows as words; threads may share it, as every call has a writer of its own thread."""
 
     def __init__(self, layout: WordLayout) -> None:
-        self._layout, self._local = layout, threading.local()
+        self._layout = layout
+        self._local = threading.local()
 
     def __call__(self, leaves: Sequence[Any]) -> np.ndarray:
         """The words of a row, in an array of their own."""
@@ -391,7 +398,9 @@ def _leaves(x: np.ndarray | None, limits: Limits, number: int) -> list[Any]:
 
 
 def _spec(x: np.ndarray | None, kind: np.dtype) -> Any:
-    return None if x is None else jax.ShapeDtypeStruct(x.shape, kind)
+    if x is None:
+        return None
+    return jax.ShapeDtypeStruct(x.shape, kind)
 
 
 def _blocks(rows: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -416,7 +425,8 @@ def _padded(words: Sequence[np.ndarray]) -> tuple[np.ndarray, np.int32]:
 
 def with_prior_arm(belief: AgentBelief[Any], prior: AgentBelief[Any], slot: int) -> AgentBelief[Any]:
     """The belief of agents with one learner an arm, with the arm of a slot as it was before any reward."""
-    inner, first = belief.belief, prior.belief
+    inner = belief.belief
+    first = prior.belief
     assert isinstance(inner, ArmBeliefs) and isinstance(first, ArmBeliefs)
     reset = jax.tree.map(lambda now, then: now.at[slot].set(then[slot]), inner.beliefs, first.beliefs)
     units = belief.units

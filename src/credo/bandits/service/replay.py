@@ -137,20 +137,23 @@ class _Replay:
         number = int(event["number"])
         while self._ahead and int(self._ahead[-1]["number"]) <= number:
             first = self._ahead.pop()
-            told, slots = first.get("features"), len(self.engine.state.arms.slots)
+            told = first.get("features")
+            slots = len(self.engine.state.arms.slots)
             table = None if told is None else self.engine.inputs.table(told, slots)
             self._taken[int(first["number"])] = self.engine.admit(first["context"]), table
         self.engine.count = max(self.engine.count, number + 1)
         return self._taken.pop(number)
 
     def _decision(self, event: Event) -> None:
-        engine, (vector, table) = self.engine, self._take_in(event)
+        engine = self.engine
+        (vector, table) = self._take_in(event)
         now = self._time(event)
         self._leave(now, room=1)
         cast = engine.cast(event.get("features"), table)
         arms = cast.arms
         x = engine.inputs.of(vector, arms, cast.rows)
-        observed, pmf = event["kind"] == "observed", event["pmf"]
+        observed = event["kind"] == "observed"
+        pmf = event["pmf"]
         if pmf is None:
             pmf = dict.fromkeys(event["arms"]) | {event["arm"]: event["propensity"]}
         columns = [pmf, event["mean"], event["sd"], dict.fromkeys(event["arms"], 1.0)]
@@ -167,7 +170,9 @@ class _Replay:
         engine.remember(entry)
 
     def _reward(self, event: Event) -> None:
-        id, imputed, now = str(event["id"]), bool(event.get("imputed")), self._time(event)
+        id = str(event["id"])
+        imputed = bool(event.get("imputed"))
+        now = self._time(event)
         if not imputed:
             self._leave(now)
         entry = self.engine.window.get(id) or self._lost.pop(id, None)
@@ -198,12 +203,14 @@ class _Replay:
         self._lost |= {entry.id: entry for entry in engine.give_up(engine.window.leave(now, room))}
 
     def _learn(self, imputed: bool) -> None:
-        pairs, self._rewards = self._rewards, []
+        pairs = self._rewards
+        self._rewards = []
         self.engine.learn(pairs, self.engine.time.latest, imputed=imputed)
 
     def _teach(self) -> None:
         if self._taught:
-            rows, self._taught = self._taught, []
+            rows = self._taught
+            self._taught = []
             warm.teach(self.engine, list(map(_lesson, rows)))
 
 

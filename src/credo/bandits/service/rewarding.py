@@ -87,6 +87,10 @@ def _require_sums(
 def _judged(engine: Engine, id: object, entry: Entry | None, value: float, part: str | None) -> RewardStatus:
     """What becomes of a reward that is not learned."""
     if entry is None:
-        return RewardStatus.EXPIRED if engine.window.has_left(id) else RewardStatus.UNKNOWN
+        if engine.window.has_left(id):
+            return RewardStatus.EXPIRED
+        return RewardStatus.UNKNOWN
     before = entry.reward if part is None else entry.parts.get(part)
-    return RewardStatus.DUPLICATE if value == before else RewardStatus.CONFLICT
+    if value == before:
+        return RewardStatus.DUPLICATE
+    return RewardStatus.CONFLICT

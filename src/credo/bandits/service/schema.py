@@ -50,7 +50,9 @@ class ContextSchema(NamedTuple):
 
     def __str__(self) -> str:
         if not self.features and self.shape is not None:
-            return f"contexts of the shape {self.shape}" if self.shape != (-1,) else "no contexts"
+            if self.shape != (-1,):
+                return f"contexts of the shape {self.shape}"
+            return "no contexts"
         seen = [(one.name, one) for one in self.features]
         seen += [(f"arm: {one.name}", one) for one in self.arm_features]
         rows = [("name", "kind", "places", "values"), *((name, *_told(one)) for name, one in seen)]
@@ -63,7 +65,8 @@ class ContextSchema(NamedTuple):
 
 def schema_of(inputs: Inputs, reward_range: RewardRange | None) -> ContextSchema:
     """The schema of contexts that came so far."""
-    contexts, actions = inputs.contexts, inputs.actions
+    contexts = inputs.contexts
+    actions = inputs.actions
     arms = () if actions is None else actions.seen
     about = contexts.size, contexts.free, contexts.shared
     return ContextSchema(inputs.shape, contexts.seen, arms, *about, reward_range)
@@ -75,8 +78,11 @@ def shared_in(encoder: FeatureEncoder, vector: list[float]) -> tuple[tuple[str, 
 
 
 def _told(one: ContextFeature) -> tuple[str, str, str]:
-    first, last = one.places[0], one.places[-1]
+    first = one.places[0]
+    last = one.places[-1]
     run = one.places == tuple(range(first, last + 1))
     places = f"{first}-{last}" if run and last > first else ", ".join(map(str, one.places))
-    numbers = f"{one.numbers:,} number{'s'[: one.numbers != 1]}, mean {one.mean:.4g}, sd {one.sd:.4g}"
-    return one.kind, places, ", ".join(one.values) if one.values else numbers if one.numbers else ""
+    told = ", ".join(one.values)
+    if one.numbers and not told:
+        told = f"{one.numbers:,} number{'s'[: one.numbers != 1]}, mean {one.mean:.4g}, sd {one.sd:.4g}"
+    return one.kind, places, told

@@ -83,12 +83,15 @@ def arms_json(arms: Arms) -> dict[str, Any]:
 
 def arms_of(saved: dict[str, Any], capacity: int) -> Arms:
     """The arms that `arms_json` described; a FormatError if they cannot be."""
-    slots, former = tuple(saved["slots"]), tuple(saved["former"])
+    slots = tuple(saved["slots"])
+    former = tuple(saved["former"])
     names = [name for name in slots if name is not None]
     if len(slots) != capacity or len(former) != capacity or len(set(names)) != len(names):
         raise FormatError(f"arms must have different names in {capacity} slots; got {slots!r}.", field="arms")
     arms = Arms(slots, former, frozenset(saved["forbidden"]))
-    return arms.with_shares(saved["shares"]) if saved["shares"] else arms
+    if saved["shares"]:
+        return arms.with_shares(saved["shares"])
+    return arms
 
 
 def casts_json(casts: list[Cast]) -> list[dict[str, Any]]:
@@ -147,7 +150,8 @@ def refill_window(
     """Put decisions back into a window."""
     if not rows:
         return
-    numbers, xs = arrays["numbers"], arrays.get("xs")
+    numbers = arrays["numbers"]
+    xs = arrays.get("xs")
     if numbers.shape != (len(rows), 4, arms) or (xs is not None and len(xs) != len(rows)):
         raise FormatError(f"numbers must have the shape {(len(rows), 4, arms)}; got {numbers.shape}.")
     for place, (id, number, slot, cast, version, *more) in enumerate(rows):
@@ -223,7 +227,8 @@ class _Saved(TypedDict):
 def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] | None) -> Path:
     """Write a bandit to a file; a CredoError if something in the agent cannot be saved."""
     with engine.still():
-        state, window = engine.state, engine.window
+        state = engine.state
+        window = engine.window
         casts: list[Cast] = []
         for entry in window:
             if not casts or casts[-1].arms is not entry.arms:
@@ -271,7 +276,8 @@ def read(
     with refusing(path, "bandit"):
         require_form(meta, _Saved, "bandit")
         service = _rebuilt(saved.learner, saved.belief, meta, saved.arrays, seed, clock)
-        mark, digest = meta["log"], hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        mark = meta["log"]
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if seed is not None:
             return service, Start(False, f"{digest} {seed}")
         place = None if mark is None else Mark(at=whole(mark["at"]), digest=str(mark["digest"]))
@@ -288,13 +294,15 @@ def _rebuilt(
 ) -> Service:
     number = int(meta["seed"]) if seed is None else seed
     programs = Programs(agent, belief, number)
-    settings, on_missing = meta["window"], meta["on_missing"]
+    settings = meta["window"]
+    on_missing = meta["on_missing"]
     require_options(agent, settings["size"], settings["timeout"], on_missing, meta["reward_range"])
     window = Window(settings["size"], settings["timeout"], agent.arms)
     casts = casts_of(meta["casts"], arrays.get("tables"), agent.arms)
     refill_window(window, meta["entries"], casts, arrays, agent.arms)
     window.forget(tuple(map(str, settings["gone"])))
-    arms, rows = arms_of(meta["arms"], agent.arms), arrays.get("rows")
+    arms = arms_of(meta["arms"], agent.arms)
+    rows = arrays.get("rows")
     if casts and casts[-1].arms == arms and np.array_equal(casts[-1].rows, rows):  # type: ignore[arg-type]
         arms = casts[-1].arms  # one object, so that the next file has them once, too
     inputs = Inputs.restore(agent.design, meta["inputs"])
@@ -304,13 +312,16 @@ def _rebuilt(
     time = Time.restore(meta["time"], clock)
     bounds = require_range(meta["reward_range"])
     engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, time, bounds)
-    engine.count, engine.epoch = whole(meta["count"]), str(meta["epoch"])
+    engine.count = whole(meta["count"])
+    engine.epoch = str(meta["epoch"])
     engine.tally = Counter({str(name): whole(count) for name, count in meta["tally"].items()})
     return Service(engine, _prior(belief, arrays))
 
 
 def _number(value: Any) -> OnMissing:
-    return "drop" if value == "drop" else float(value)
+    if value == "drop":
+        return "drop"
+    return float(value)
 
 
 def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBelief[Any] | None:

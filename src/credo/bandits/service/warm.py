@@ -74,7 +74,8 @@ def teach(engine: Engine, lessons: Sequence[Lesson]) -> int:
 
 def _of_row(engine: Engine, log: Log, row: int) -> Lesson:
     """A row of a log. Features of its arms are of use where the bandit knows features of arms."""
-    context, arm = row_of(log.contexts, row), log.arms[log.chosen[row]]
+    context = row_of(log.contexts, row)
+    arm = log.arms[log.chosen[row]]
     features = None
     if isinstance(context, Mapping) and ACTIONS in context:
         own = context[ACTIONS]

@@ -41,7 +41,9 @@ class Entry:
 
     def whole(self, value: float) -> float:
         """The reward that is learned if the last of it is this value."""
-        return math.fsum([*self.parts.values(), value]) if self.parts else value
+        if self.parts:
+            return math.fsum([*self.parts.values(), value])
+        return value
 
     @property
     def waits(self) -> bool:
@@ -69,7 +71,8 @@ class Window:
     """
 
     def __init__(self, size: int, timeout: float | None, arms: int) -> None:
-        self.size, self.timeout = size, timeout
+        self.size = size
+        self.timeout = timeout
         self.waiting = [0] * arms
         self._entries: dict[str, Entry] = {}
         self._gone: dict[str, None] = {}
@@ -100,7 +103,9 @@ class Window:
 
     def get(self, id: object) -> Entry | None:
         """The decision of an id, if it is in the window."""
-        return self._entries.get(id) if isinstance(id, str) else None
+        if isinstance(id, str):
+            return self._entries.get(id)
+        return None
 
     def has_left(self, id: object) -> bool:
         """Whether the decision of an id has left the window, as far as is remembered."""
@@ -113,7 +118,8 @@ class Window:
 
     def settle(self, entry: Entry, reward: float, status: RewardStatus) -> None:
         """Put down what became of the reward of a decision that waited."""
-        entry.reward, entry.status = reward, status
+        entry.reward = reward
+        entry.status = status
         self.waiting[entry.slot] -= not entry.waits
 
     def drop(self, entry: Entry) -> None:

@@ -30,9 +30,10 @@ __all__ = ["Curvature", "Local", "Objective", "Penalty", "Site"]
 _HALVINGS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
 """The shares of a step that are tried are 2^-n for these n."""
 
-CLOSE, MOST = 1e-3, 100
-"""The mode of an observation is found when a step moves the outputs by less than this share of their size, or
-after so many steps: where a rate is far too large, each step takes off 1 of its logarithm."""
+# The mode of an observation is found when a step moves the outputs by less than this share of their size,
+# or after so many steps: where a rate is far too large, each step takes off 1 of its logarithm.
+CLOSE = 1e-3
+MOST = 100
 
 
 @record
@@ -204,7 +205,9 @@ class Site:
             CredoError: no key was given.
         """
         key = require_key(self.key, "a Monte Carlo curvature")
-        return key if common else jax.random.fold_in(key, iteration)
+        if common:
+            return key
+        return jax.random.fold_in(key, iteration)
 
 
 @record
@@ -284,7 +287,9 @@ class Local:
         """The precision -G = B' B + diag(d) (P, P) that this observation adds, for inspection and tests."""
         factor = self.factor.dense()
         precision = factor.T @ factor
-        return precision if self.diagonal is None else precision + jnp.diag(self.diagonal)
+        if self.diagonal is None:
+            return precision
+        return precision + jnp.diag(self.diagonal)
 
     @property
     def gradient(self) -> Array:
@@ -311,7 +316,9 @@ class Local:
 
 def _scaled(heights: Array, root: Array) -> Array:
     """A root (k, m), or a diagonal (k,), whose rows are multiplied by these heights (k,)."""
-    return heights * root if root.ndim == 1 else heights[:, None] * root
+    if root.ndim == 1:
+        return heights * root
+    return heights[:, None] * root
 
 
 class Curvature(ABC):

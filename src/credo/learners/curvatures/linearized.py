@@ -62,7 +62,9 @@ class LinearizedGaussNewton(Curvature):
         else:
             local = objective.local(eta, rows)
         exact = site.likelihood.quadratic or not self.step_control
-        return local if exact else replace(local, objective=objective)
+        if exact:
+            return local
+        return replace(local, objective=objective)
 
 
 @record

@@ -78,7 +78,8 @@ def _orthonormal(rows: Array) -> Array:
 
 @_orthonormal.defjvp
 def _orthonormal_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (rows,), (tangent,) = primals, tangents
+    (rows,) = primals
+    (tangent,) = tangents
     basis = _orthonormal(rows)
     outside = tangent - (tangent @ basis.T) @ basis
     return basis, jnp.linalg.pinv(rows @ basis.T) @ outside
@@ -234,7 +235,8 @@ class MeanHessian:
     def diagonal(self) -> Local:
         """The diagonal of the negative mean Hessian, cut off at 0."""
         gradients, bends = self.probes()
-        g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
+        g = jnp.mean(gradients, axis=0)
+        diagonal = jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
         var = self.cov.diag()
         step = var * g / (1.0 + var * diagonal)
 
@@ -310,5 +312,6 @@ class MeanHessian:
         """Directions D (n, P) that stand for the Hessian -D' D, and a last row for the gradient."""
         rows = jnp.concatenate([directions, gradient[None, :]], axis=0)
         last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
-        residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
+        residual = last.astype(gradient.dtype)
+        root = 1.0 - last.astype(gradient.dtype)
         return Local(DenseRows(rows), residual, root, self.etas)

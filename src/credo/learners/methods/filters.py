@@ -178,7 +178,8 @@ def _delicate_root(observation: ArrayLike, cov: ArrayLike) -> Array | None:
     if noise.shape != (outputs, outputs) or not np.all(np.isfinite(noise)) or not np.allclose(noise, noise.T):
         return None
     if _is_diagonal(noise):
-        values, vectors = np.diagonal(noise), np.eye(outputs)
+        values = np.diagonal(noise)
+        vectors = np.eye(outputs)
     else:
         values, vectors = np.linalg.eigh(noise)
     least = float(np.min(values))

@@ -222,7 +222,8 @@ def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, Diagon
     + a u. Cost: k P.
     """
     bend = diagonal_bend(cov, step.factor, step.diagonal, step.prior)
-    slope, rate = step.slope, step.rate
+    slope = step.slope
+    rate = step.rate
     if step.parameters == "moment":
         var = cov.var * retract(0.5 * rate * bend / cov.var, step.retraction)
         return mean + rate * slope, DiagonalCovariance(var, cov.keep)
@@ -263,7 +264,8 @@ def _(cov: BlockCovariance, mean: Array, step: Ascent) -> tuple[Array, BlockCova
     if step.prior is not None:
         assert isinstance(step.prior, BlockCovariance)
         priors = step.prior.parts
-    means, parts = [], []
+    means = []
+    parts = []
     for part, ranges, prior in zip(cov.parts, cov.places, priors, strict=True):
         own = replace(
             step,

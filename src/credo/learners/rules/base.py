@@ -89,7 +89,9 @@ Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | Schedule:
     """The rate as a number above 0 (and at most `high`), or as a schedule made from a function."""
     if callable(value):
-        return value if isinstance(value, Schedule) else Schedule(value)
+        if isinstance(value, Schedule):
+            return value
+        return Schedule(value)
     require_positive(field, value)
     if high is not None:
         require_interval(field, value, 0.0, high)
@@ -103,7 +105,9 @@ def rate_at(rate: Rate, t: Array, dtype: DTypeLike, high: float | None = None) -
     """
     value = rate(jnp.maximum(t - 1, 0)) if callable(rate) else rate
     scalar = jnp.asarray(value).astype(dtype)
-    return scalar if high is None else jnp.where((scalar >= 0) & (scalar <= high), scalar, jnp.nan)
+    if high is None:
+        return scalar
+    return jnp.where((scalar >= 0) & (scalar <= high), scalar, jnp.nan)
 
 
 Measure: TypeAlias = Callable[[Array, Readable, Array | int], Local]

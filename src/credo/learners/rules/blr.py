@@ -117,7 +117,9 @@ class BONGRule(Rule):
 
 def _part(move: Array, share: Array | None) -> Array:
     """The share of a move; None for all of it."""
-    return move if share is None else share * move
+    if share is None:
+        return move
+    return share * move
 
 
 _State: TypeAlias = tuple[Array, Array, Iterate]
@@ -246,9 +248,11 @@ class BLRRule(Rule):
         """All iterations in the space of their rows J: L = L0 + J' N J with N = B' B, and mu = mu0 + S0 J' u
         with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost: I P and P R^2.
         """
-        each, width = first.rows.shape[0], first.factor.shape[0]
+        each = first.rows.shape[0]
+        width = first.factor.shape[0]
         count = self.iterations * each
-        eye, zero = jnp.eye(count, dtype=mean.dtype), jnp.zeros(count, mean.dtype)
+        eye = jnp.eye(count, dtype=mean.dtype)
+        zero = jnp.zeros(count, mean.dtype)
         block = jnp.zeros((self.iterations * width, count), mean.dtype)
 
         def take(i: Array | int, state: _SpaceState, local: Local) -> _SpaceState:

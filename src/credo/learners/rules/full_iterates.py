@@ -96,7 +96,8 @@ class StackedIterate(Iterate):
         coupled, inner = blend.base.couple(array)
         cross = coupled.dense()
         mutual = blend.rows @ cross.T
-        at, zero = self.used, jnp.zeros((), jnp.int32)
+        at = self.used
+        zero = jnp.zeros((), jnp.int32)
 
         def write(into: Array, block: Array, row: Array, column: Array) -> Array:
             return jax.lax.dynamic_update_slice(into, block, (row, column))

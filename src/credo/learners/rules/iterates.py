@@ -201,7 +201,8 @@ class RowSpace:
         chol = cholesky(eye + symmetric(spread @ prior.factor.T))
         inverse = solve_lower(chol, solve_lower(chol, eye), transpose=True)
         count = groups * like.shape[0]
-        along, inner = jnp.zeros((prior.rank, count), like.dtype), jnp.zeros((count, count), like.dtype)
+        along = jnp.zeros((prior.rank, count), like.dtype)
+        inner = jnp.zeros((count, count), like.dtype)
         return cls(prior, spread, inverse, like.empty(groups), along, inner)
 
     def add(self, rows: Rows, at: Array | int) -> RowSpace:
@@ -235,7 +236,9 @@ def start_row_space(prior: Covariance, like: Rows, groups: int) -> RowSpace | No
 @start_row_space.register
 def _(prior: LowRankCovariance, like: Rows, groups: int) -> RowSpace | None:
     """A space where products of rows with rows are cheap, and otherwise None."""
-    return RowSpace.start(prior, like, groups) if like.compact else None
+    if like.compact:
+        return RowSpace.start(prior, like, groups)
+    return None
 
 
 @singledispatch

@@ -131,7 +131,8 @@ class DenseRows(Rows):
         turn = leading_axes(gram, level) @ beside
         new = turn @ stack
         # The squares of what is written are at most this trace, times y where whitened, and y grows by them.
-        total, trace = jnp.sum(base), jnp.trace(gram)
+        total = jnp.sum(base)
+        trace = jnp.trace(gram)
         most = total * (1.0 + trace) if whitened else total + trace
         shift = jnp.where(jnp.isfinite(jnp.sum(turn) + most), shift, jnp.nan)
         return Assimilated(shift, inner, base + column_sums(new[rank:] ** 2), new[:rank])
@@ -172,7 +173,8 @@ def _regressed(base: Array, stack: Array, many: int) -> tuple[Array, _Regressed]
 
 def _beside(root: Array, many: int) -> Array:
     """diag(I, A') (R + m, R + k), which makes [W; A' J] of [W; J]."""
-    eye, attenuating = identity(many, root.dtype), jnp.diag(root) if root.ndim == 1 else root.T
+    eye = identity(many, root.dtype)
+    attenuating = jnp.diag(root) if root.ndim == 1 else root.T
     right = jnp.zeros((many, attenuating.shape[1]), root.dtype)
     below = jnp.zeros((attenuating.shape[0], many), root.dtype)
     return jnp.block([[eye, right], [below, attenuating]])
@@ -203,4 +205,6 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
 
 def as_rows(rows: Array | Rows) -> Rows:
     """The rows themselves if they are `Rows`, and an array (k, P) as `DenseRows`."""
-    return rows if isinstance(rows, Rows) else DenseRows(rows)
+    if isinstance(rows, Rows):
+        return rows
+    return DenseRows(rows)

@@ -111,7 +111,9 @@ class OuterRows(Rows):
 
     def attenuate(self, root: Array) -> OuterRows:
         """A' J, by the factor on the left alone."""
-        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
+        if root.ndim == 1:
+            return self.scale_rows(root)
+        return self.mix_rows(root.T)
 
     def push(self, vector: Array) -> Array:
         """J w. Cost: G P a column."""
@@ -131,7 +133,8 @@ class OuterRows(Rows):
 
     def _blocks(self, matrix: Array) -> list[Array]:
         """A matrix (q, P), or a vector (P,), layer by layer: (q, n, m) or (n, m)."""
-        blocks, start = [], 0
+        blocks = []
+        start = 0
         for h, d in zip(self.inputs, self.deltas, strict=True):
             shape = (h.shape[1], width(d))
             part = jax.lax.slice_in_dim(matrix, start, start + shape[0] * shape[1], axis=-1)
@@ -226,7 +229,8 @@ class OuterRows(Rows):
 
         def part(here: Array, layer: int) -> tuple[Array, Array]:
             h, d = self.layers[layer]
-            side, both = arms(weights.reshape(1, *d.shape[:2]), d)[0], heights(d, middle)
+            side = arms(weights.reshape(1, *d.shape[:2]), d)[0]
+            both = heights(d, middle)
             pairs = (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
             squares = outer_sum(both.reshape(-1, both.shape[2]), pairs)
             return here * outer_sum(side, h), here / (1.0 + here * squares)
@@ -257,7 +261,9 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 def cut(array: Array, ranges: Ranges) -> Array:
     """The columns of an array (..., P) that lie in some ranges, side by side."""
     parts = [array[..., start:stop] for start, stop in ranges]
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
+    if len(parts) == 1:
+        return parts[0]
+    return jnp.concatenate(parts, axis=-1)
 
 
 def join(parts: Sequence[Array], places: Sequence[Ranges]) -> Array:
@@ -269,14 +275,17 @@ def join(parts: Sequence[Array], places: Sequence[Ranges]) -> Array:
             pieces.append((start, part[..., done : done + stop - start]))
             done += stop - start
     ordered = [piece for _, piece in sorted(pieces, key=lambda pair: pair[0])]
-    return ordered[0] if len(ordered) == 1 else jnp.concatenate(ordered, axis=-1)
+    if len(ordered) == 1:
+        return ordered[0]
+    return jnp.concatenate(ordered, axis=-1)
 
 
 def whole_layers(rows: Rows, ranges: Ranges) -> tuple[int, ...] | None:
     """The layers of outer rows that make up some columns; None if these are not whole layers."""
     if not isinstance(rows, OuterRows):
         return None
-    found, start = [], 0
+    found = []
+    start = 0
     for index, (inputs, deltas) in enumerate(rows.layers):
         stop = start + inputs.shape[1] * width(deltas)
         if any(first <= start and stop <= last for first, last in ranges):
@@ -291,6 +300,7 @@ def columns(rows: Rows, ranges: Ranges) -> Rows:
     """Some columns of rows J (k, P): outer products if they are whole layers of such, or an array."""
     layers = whole_layers(rows, ranges)
     if layers and isinstance(rows, OuterRows):
-        inputs, deltas = rows.inputs, rows.deltas
+        inputs = rows.inputs
+        deltas = rows.deltas
         return OuterRows(tuple(inputs[i] for i in layers), tuple(deltas[i] for i in layers), rows.left)
     return DenseRows(cut(rows.dense(), ranges))

@@ -130,7 +130,9 @@ class Rows(Crossed):
 
     def attenuate(self, root: Array) -> Rows:
         """The rows A' J (m, P) for A (k, m), or for the diagonal (k,) of a diagonal A."""
-        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
+        if root.ndim == 1:
+            return self.scale_rows(root)
+        return self.mix_rows(root.T)
 
     def empty(self, groups: int) -> Self:
         """Rows of zeros, with room for the given number of groups of rows like these."""
@@ -141,7 +143,8 @@ class Rows(Crossed):
 
     def write_group(self, rows: Rows, at: Array | int) -> Self:
         """These rows with group number `at` replaced by `rows`."""
-        first, zero = jnp.asarray(at, jnp.int32), jnp.zeros((), jnp.int32)
+        first = jnp.asarray(at, jnp.int32)
+        zero = jnp.zeros((), jnp.int32)
 
         def write(into: Array, leaf: Array) -> Array:
             where = (first * leaf.shape[0], *[zero] * (leaf.ndim - 1))

@@ -49,24 +49,31 @@ def width(deltas: Array) -> int:
 
 def spread_deltas(deltas: Array) -> Array:
     """Deltas as an array (G, K, m), whichever way they are kept."""
-    return jax.vmap(jnp.diag)(deltas) if deltas.ndim == 2 else deltas
+    if deltas.ndim == 2:
+        return jax.vmap(jnp.diag)(deltas)
+    return deltas
 
 
 def arms(weights: Array, deltas: Array) -> Array:
     """What weights (q, G, K) of the rows weigh the inputs with: (q, G, m)."""
-    return weights * deltas[None] if deltas.ndim == 2 else jnp.einsum("qgc,gcm->qgm", weights, deltas)
+    if deltas.ndim == 2:
+        return weights * deltas[None]
+    return jnp.einsum("qgc,gcm->qgm", weights, deltas)
 
 
 def meet(reached: Array, deltas: Array) -> Array:
     """What is reached through the inputs (q, G, m), met by the deltas: (q, G, K)."""
-    return reached * deltas[None] if deltas.ndim == 2 else jnp.einsum("qgm,gcm->qgc", reached, deltas)
+    if deltas.ndim == 2:
+        return reached * deltas[None]
+    return jnp.einsum("qgm,gcm->qgc", reached, deltas)
 
 
 def alike(deltas: Array, others: Array) -> Array:
     """The products (G, K, H, D) of deltas with the deltas (H, D, m) of other rows."""
     if deltas.ndim == others.ndim == 2:
         return _on_diagonal(deltas[:, None, :] * others[None, :, :])
-    first, second = spread_deltas(deltas), spread_deltas(others)
+    first = spread_deltas(deltas)
+    second = spread_deltas(others)
     flat = first.reshape(-1, first.shape[2]) @ second.reshape(-1, second.shape[2]).T
     return flat.reshape(*first.shape[:2], *second.shape[:2])
 
@@ -75,7 +82,8 @@ def meet_both(deltas: Array, both: Array, others: Array) -> Array:
     """The products (G, K, H, D) of deltas with other deltas (H, D, m), weighted by `both` (G, H, m)."""
     if deltas.ndim == others.ndim == 2:
         return _on_diagonal(deltas[:, None, :] * both * others[None, :, :])
-    first, second = spread_deltas(deltas), spread_deltas(others)
+    first = spread_deltas(deltas)
+    second = spread_deltas(others)
     reached = first[:, :, None, :] * both[:, None, :, :]
     return jnp.einsum("gchm,hdm->gchd", reached, second)
 
@@ -164,7 +172,8 @@ def measure(
     base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...]
 ) -> tuple[LayerProducts, ...]:
     """The small products in several metrics in one pass: D = 1 / y for True, and D = I for False."""
-    rank, dtype = factor.shape[0], factor.dtype
+    rank = factor.shape[0]
+    dtype = factor.dtype
     groups, each = layers[0][1].shape[:2]
     own = jnp.zeros((rank, rank), dtype)
     empty = tuple(
@@ -173,7 +182,8 @@ def measure(
     )
 
     def visit(block: Block, sums: tuple[Sums, ...]) -> tuple[Sums, ...]:
-        here, h = block.columns(factor), block.inputs(layers[block.layer][0])
+        here = block.columns(factor)
+        h = block.inputs(layers[block.layer][0])
         var = 1.0 / block.columns(base)
         results = []
         for weighted, (total, parts) in zip(metrics, sums, strict=True):
@@ -220,7 +230,8 @@ def turn(
     sides = [arms(on_rows.reshape(-1, *shape), d) for _, d in layers]
 
     def visit(block: Block, new: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        level, h = block.columns(base), block.inputs(layers[block.layer][0])
+        level = block.columns(base)
+        h = block.inputs(layers[block.layer][0])
         rows = on_factor @ block.columns(factor)
         rows = (rows.reshape(-1, block.count, block.width) + _outer(sides[block.layer], h)).reshape(
             rows.shape
@@ -243,7 +254,8 @@ def by_layer(
     """Vectors (P,) worked out layer by layer: `parts(part, layer)` of a vector's part, a matrix (n, m)."""
 
     def matrices(vector: Array) -> list[tuple[Array, ...]]:
-        start, found = 0, []
+        start = 0
+        found = []
         for layer, (h, d) in enumerate(layers):
             shape = (h.shape[1], width(d))
             end = start + shape[0] * shape[1]
@@ -254,7 +266,8 @@ def by_layer(
     def vectors(found: list[tuple[Array, ...]]) -> tuple[Array, ...]:
         results = []
         for result in zip(*found, strict=True):
-            flat, start = vector, 0
+            flat = vector
+            start = 0
             for part in result:
                 flat = jax.lax.dynamic_update_slice_in_dim(flat, part.reshape(-1), start, axis=0)
                 start += part.size
@@ -271,7 +284,9 @@ def by_layer(
 
 def outer_sum(side: Array, h: Array) -> Array:
     """The sum over groups of arms (G, m) times inputs (G, n): (n, m)."""
-    return h[0][:, None] * side[0][None, :] if h.shape[0] == 1 else h.T @ side
+    if h.shape[0] == 1:
+        return h[0][:, None] * side[0][None, :]
+    return h.T @ side
 
 
 def _reach(block: Array, h: Array) -> Array:
@@ -295,7 +310,8 @@ def _sweep(layers: Layers, visit: Callable[[Block, T], T], carry: T) -> T:
     """Visit all blocks, one after the other; on an accelerator a layer is one block."""
     start = 0
     for layer, (h, d) in enumerate(layers):
-        inputs, size = h.shape[1], width(d)
+        inputs = h.shape[1]
+        size = width(d)
         times = 1 if accelerated() else max(1, round(inputs * size / BLOCK))
         count = inputs // times
         if times > 1:

@@ -184,7 +184,8 @@ def couple_ridge(base: Array, factor: Array, rows: Outer) -> tuple[Array, Array]
 
 def _ridge(found: LayerProducts, left: Left) -> tuple[Array, Array]:
     """c (k, R) and J S J' (k, k), given the products in the metric 1/y. Cost: k^2 R."""
-    own, mutual = found.own, leave(found.mutual, left)
+    own = found.own
+    mutual = leave(found.mutual, left)
     mine = symmetric(leave(leave(found.gram, left).T, left))
     chol = cholesky(identity(own.shape[0], own.dtype) + own)
     along = solve_lower(chol, solve_lower(chol, mutual), transpose=True).T
@@ -241,7 +242,8 @@ def _forget(
         frame = jnp.concatenate([top, basis.T], axis=0)
         on_rows = frame[:, many:]
         others = jnp.eye(mutual.shape[1], dtype=gram.dtype) - on_rows.T @ on_rows
-    on_factor, on_products = frame[:, :many], enter(frame[:, many:], rows.left)
+    on_factor = frame[:, :many]
+    on_products = enter(frame[:, many:], rows.left)
     if move is not None:
         on_factor = jnp.concatenate([on_factor, move[0][None, :]])
         on_products = jnp.concatenate([on_products, move[1][None, :]])

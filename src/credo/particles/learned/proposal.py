@@ -99,7 +99,8 @@ class ProposalNetwork:
         """The memory h (H,) after an observation with these features."""
         reset_in, update_in, new_in = jnp.split(seen @ params["in"] + params["bias"], 3)
         reset_out, update_out, new_out = jnp.split(memory @ params["out"], 3)
-        reset, update = jax.nn.sigmoid(reset_in + reset_out), jax.nn.sigmoid(update_in + update_out)
+        reset = jax.nn.sigmoid(reset_in + reset_out)
+        update = jax.nn.sigmoid(update_in + update_out)
         new: Array = (1.0 - update) * jnp.tanh(new_in + reset * new_out) + update * memory
         return new
 
@@ -166,7 +167,9 @@ class LearnedProposal(Proposal):
     ) -> tuple[Particles, Array, Array]:
         """Draws of the network's distribution, with the weights of importance sampling."""
         assert belief.parents is not None and belief.step is not None
-        parents, like, length = belief.parents, belief.values, belief.step
+        parents = belief.parents
+        like = belief.values
+        length = belief.step
         params = jax.tree.map(lambda leaf: leaf.astype(like.dtype), self.params)
         gap = seen_features(x, y, like) - self.shift.astype(like.dtype)
         seen = gap / self.scale.astype(like.dtype)
@@ -182,7 +185,8 @@ class LearnedProposal(Proposal):
         log_proposal = jnp.sum(
             -0.5 * noise**2 - log_sd - jnp.log(jnp.where(sd > 0, sd, 1.0)) - HALF_LOG_TWO_PI, axis=1
         )
-        before, dt = jnp.maximum(belief.t - 1, 0), None if learner.dynamics.timeless else length
+        before = jnp.maximum(belief.t - 1, 0)
+        dt = None if learner.dynamics.timeless else length
 
         def density(later: Array, parent: Array) -> Array:
             return learner.dynamics.log_transition(later, parent, belief.anchor, before, dt, belief.unravel)
@@ -203,7 +207,8 @@ def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[
     dynamics = learner.dynamics
     if not dynamics.gaussian:
         return parent, jnp.ones_like(parent)
-    before, dt = jnp.maximum(belief.t - 1, 0), None if dynamics.timeless else belief.step
+    before = jnp.maximum(belief.t - 1, 0)
+    dt = None if dynamics.timeless else belief.step
     mean, cov = dynamics.conditional(parent, belief.anchor, before, dt, belief.unravel)
     return mean, jnp.sqrt(cov.diag())
 

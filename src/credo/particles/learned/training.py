@@ -178,7 +178,8 @@ def _begin(learner: ParticleFilter, plan: _Plan, key: Array) -> ProposalTraining
     )
     with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
         optimizer = _ADAM.init(params)
-    empty, count = jnp.zeros(0, like.dtype), jnp.zeros((), jnp.int32)
+    empty = jnp.zeros(0, like.dtype)
+    count = jnp.zeros((), jnp.int32)
     return ProposalTraining(
         replace(learner, proposal=proposal), optimizer, count, jax.random.key_data(second), empty
     )
@@ -193,7 +194,9 @@ def _sequence(learner: ParticleFilter, plan: _Plan, key: Array) -> tuple[PyTree,
         which = jax.random.randint(key, (), 0, count)
         chosen: tuple[PyTree, PyTree] = jax.tree.map(lambda leaf: leaf[which], plan.data)
         return chosen
-    prior, dynamics, one = plan.prior, learner.dynamics, jnp.zeros(1, plan.prior.values.dtype)
+    prior = plan.prior
+    dynamics = learner.dynamics
+    one = jnp.zeros(1, plan.prior.values.dtype)
     assert prior.source is not None
     first, second = jax.random.split(key)
 

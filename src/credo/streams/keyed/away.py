@@ -54,7 +54,8 @@ class Away:
     """
 
     def __init__(self, path: Place | None = None) -> None:
-        self.path, self._local = path, _Local(path if isinstance(path, Path) else None)
+        self.path = path
+        self._local = _Local(path if isinstance(path, Path) else None)
         if isinstance(path, Address) and path.exists():
             path.get(self._local.path)
         with _refusing(path):
@@ -101,7 +102,9 @@ class Away:
                 other = Away(path)
                 self._file.backup(other._file)
                 self._file.close()
-                self._file, self.path, self._local = other._file, path, other._local
+                self._file = other._file
+                self.path = path
+                self._local = other._local
             self._file.execute("pragma wal_checkpoint(truncate)")
         if isinstance(path, Address):
             path.put(self._local.path)

@@ -61,12 +61,14 @@ class Stack:
     """
 
     def __init__(self, size: int, capacity: int, evict: int | None) -> None:
-        self.size, self.evict = size, evict
+        self.size = size
+        self.evict = evict
         self.capacity = capacity if evict is None else min(capacity, evict)
         require_memory(self.capacity, size)
         self.table = KeyTable(self.capacity)
         self.away = None if evict is None else Away()
-        self.epoch, self.absent = 1, 0
+        self.epoch = 1
+        self.absent = 0
         self._words: deque[Array] = deque([jnp.zeros((self.capacity, size), jnp.uint32)], maxlen=1)
 
     @property
@@ -104,7 +106,9 @@ class Stack:
 
     def find_away(self, names: Sequence[KeyName]) -> dict[KeyName, Kept]:
         """Those of some keys, none of which is in memory, that are away."""
-        return {} if self.away is None or not self.absent else self.away.get(names)
+        if self.away is None or not self.absent:
+            return {}
+        return self.away.get(names)
 
     def bring(self, found: dict[KeyName, Kept]) -> None:
         """Bring keys that were away into memory, where there is room."""
@@ -161,7 +165,8 @@ class Stack:
         self.absent -= len(away)
 
     def _send_away(self, slots: np.ndarray) -> None:
-        table, away = self.table, self.away
+        table = self.table
+        away = self.away
         assert away is not None
         for start in range(0, len(slots), PAGE):
             part = slots[start : start + PAGE]
@@ -195,13 +200,15 @@ def tile_places(slots: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
     """
     rows = len(slots)
     order = np.argsort(slots, kind="stable")
-    by_key, line = slots[order], np.arange(rows)
+    by_key = slots[order]
+    line = np.arange(rows)
     begins = np.concatenate([[True], by_key[1:] != by_key[:-1]])
     starts = np.flatnonzero(begins)
     counts = np.diff(np.append(starts, rows))
     tiles = max(int(counts.max()), -(-rows // tile))
     number = np.cumsum(begins) - 1
-    start, count = starts[number], counts[number]
+    start = starts[number]
+    count = counts[number]
     edge = -(-start // tiles) * tiles  # where the next lane begins
     beyond = np.where(edge > start, np.maximum(start + count - edge, 0), 0)
     place = line - start
@@ -235,9 +242,15 @@ class Engine:
         evict: int | None,
         random: Array | None,
     ) -> None:
-        self.learner, self.of_inputs, self.tile, self.capacity = learner, of_inputs, tile, capacity
-        self.pooled, self.evict, self.random = pooled, evict, random
-        self.rows, self.begun = 0, False
+        self.learner = learner
+        self.of_inputs = of_inputs
+        self.tile = tile
+        self.capacity = capacity
+        self.pooled = pooled
+        self.evict = evict
+        self.random = random
+        self.rows = 0
+        self.begun = False
         self.timed: bool | None = None
         self.saved: Any = None  # what `pages` knows of the latest checkpoint
 
@@ -294,7 +307,8 @@ class Engine:
 
     def pieces(self, names: list[KeyName], renewed: bool = True) -> list[slice]:
         """The parts of a call: each with few enough rows and keys, and up to where the prior is renewed."""
-        parts, start = [], 0
+        parts = []
+        start = 0
         while start < len(names):
             stop = min(start + TILES * self.tile, len(names))
             if renewed and self.pooled is not None:
@@ -362,7 +376,8 @@ class Engine:
         row = (xs, dts, self._salts(names), known)
         layout = _layout(row)
         # a forecast changes nothing, so rows of one key may stand side by side
-        places, tiles = np.arange(len(names)), -(-len(names) // self.tile)
+        places = np.arange(len(names))
+        tiles = -(-len(names) // self.tile)
         length = rounded(tiles)
         program, told = forecaster(self.lanes, layout, self.stack.capacity, length, answer)
         at = np.where(known, slots, self.stack.capacity)
@@ -385,7 +400,9 @@ class Engine:
             words: np.ndarray = self.stack.take(slots)[0]
             return words
         away = self.stack.find_away([key])
-        return away[key].words if away else None
+        if away:
+            return away[key].words
+        return None
 
     def _bring(self, names: list[KeyName]) -> np.ndarray:
         """The slots of some keys (n,), those from the disk included; -1 for a new one."""
@@ -412,7 +429,8 @@ class Engine:
     def _steps(self, slots: np.ndarray, clock: np.ndarray) -> np.ndarray:
         """The time since the latest row of each row's key (n,), 0 at the first."""
         order = np.argsort(slots, kind="stable")
-        times, sorted_slots = clock[order], slots[order]
+        times = clock[order]
+        sorted_slots = slots[order]
         before = np.concatenate([[np.nan], times[:-1]])
         first = np.concatenate([[True], sorted_slots[1:] != sorted_slots[:-1]])
         before[first] = self.stack.table.times[sorted_slots[first]]
@@ -422,7 +440,9 @@ class Engine:
 
     def _salts(self, names: list[KeyName]) -> np.ndarray | None:
         drawing = self.random is not None or self.lanes.own
-        return np.array([salt(name) for name in names], np.uint32) if drawing else None
+        if drawing:
+            return np.array([salt(name) for name in names], np.uint32)
+        return None
 
     def _renew(self) -> None:
         """Let new keys begin at the mixture of the beliefs of the latest keys."""

@@ -124,7 +124,9 @@ class Keyed(Generic[B]):
         return self._engine.rows
 
     def __len__(self) -> int:
-        return self._engine.stack.keys if self._engine.begun else 0
+        if self._engine.begun:
+            return self._engine.stack.keys
+        return 0
 
     def __contains__(self, key: KeyName) -> bool:
         with self._lock:
@@ -268,7 +270,9 @@ class Keyed(Generic[B]):
         """
         engine, offset = pages.read(place_of(folder, "folder"), learner, prior)
         keyed: Keyed[Any] = Keyed.__new__(Keyed)
-        keyed.offset, keyed._lock, keyed._engine = offset, threading.Lock(), engine
+        keyed.offset = offset
+        keyed._lock = threading.Lock()
+        keyed._engine = engine
         return keyed
 
     def _checked(
@@ -303,4 +307,6 @@ def _part(tree: PyTree, rows: slice | int) -> PyTree:
 
 def _joined(parts: Sequence[PyTree]) -> PyTree:
     """Stacked arrays one after another."""
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    if len(parts) == 1:
+        return parts[0]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)

@@ -47,7 +47,9 @@ def to_bytes(key: KeyName) -> bytes:
     """A key as bytes, different for different keys."""
     if isinstance(key, bytes):
         return b"b" + key
-    return b"s" + key.encode("utf-8", "surrogatepass") if isinstance(key, str) else b"i%d" % key
+    if isinstance(key, str):
+        return b"s" + key.encode("utf-8", "surrogatepass")
+    return b"i%d" % key
 
 
 def to_text(keys: Sequence[KeyName | None]) -> bytes:

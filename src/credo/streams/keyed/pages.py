@@ -36,8 +36,9 @@ __all__ = ["Saved", "latest", "read", "write"]
 FORMAT = 2
 """The number of the format of pages."""
 
-_KEPT, _TOGETHER = 2, 128
-"""How many manifests are kept, and the most pages of a file."""
+# How many manifests are kept, and the most pages of a file.
+_KEPT = 2
+_TOGETHER = 128
 
 Kind: TypeAlias = Literal["rows", "keys"]
 """What is in a page."""
@@ -86,7 +87,8 @@ def _manifest(folder: Place, epoch: int) -> Place:
 
 def write(engine: Engine, folder: Place, offset: int) -> Place:
     """Write a checkpoint, and take away what no kept manifest needs."""
-    stack, table = engine.stack, engine.stack.table
+    stack = engine.stack
+    table = engine.stack.table
     pages = -(-table.end // PAGE)
     if engine.saved is None or folder != engine.saved.folder:
         before = latest(folder)
@@ -94,7 +96,8 @@ def write(engine: Engine, folder: Place, offset: int) -> Place:
         engine.saved = Saved(folder, _no_files())
         table.changed.update(range(pages))
         table.renamed.update(range(pages))
-    epoch, before_it = stack.epoch, engine.saved
+    epoch = stack.epoch
+    before_it = engine.saved
     files: dict[Kind, dict[int, PageFile]] = {kind: dict(before_it.files[kind]) for kind in _KINDS}
     for kind, fresh in zip(_KINDS, (table.changed, table.renamed), strict=True):
         changed = [number for number in sorted(fresh | _sparse(files[kind])) if number < pages]
@@ -150,7 +153,8 @@ def _sparse(files: dict[int, PageFile]) -> set[int]:
 
 def _write(engine: Engine, folder: Place, kind: Kind, group: int, pages: tuple[int, ...]) -> PageFile:
     """Write pages, which are not empty, into a file."""
-    stack, table = engine.stack, engine.stack.table
+    stack = engine.stack
+    table = engine.stack.table
     runs = [(number * PAGE, min((number + 1) * PAGE, stack.capacity)) for number in pages]
     slots = sum(stop - start for start, stop in runs)
     parts: Iterable[Any]
@@ -240,7 +244,9 @@ def _read(folder: Place, epoch: int, learner: Learner[Any] | None, prior: Prior 
         sizes = {name: meta[name] for name in ("tile", "capacity", "pooled", "evict")}
         engine = Engine(saved.learner, prior, random=random, **sizes)
         engine.begin(saved.belief)
-        engine.rows, engine.timed, engine.stack.absent = meta["rows"], meta["timed"], meta["absent"]
+        engine.rows = meta["rows"]
+        engine.timed = meta["timed"]
+        engine.stack.absent = meta["absent"]
         engine.prior_words = saved.arrays["prior"]
         _fill(engine, folder, epoch, _files(meta))
         return engine, meta["offset"]
@@ -253,8 +259,10 @@ def _fill(engine: Engine, folder: Place, epoch: int, files: Sequence[PageFile]) 
     for file in sorted(files, key=lambda file: file.epoch):
         saved.files[file.kind] |= dict.fromkeys(file.pages, file)
     words = np.zeros((stack.capacity, stack.size), np.uint32)
-    seen, times = np.zeros(stack.capacity, np.int64), np.full(stack.capacity, np.nan)
-    slots, names = list[int](), list[KeyName]()
+    seen = np.zeros(stack.capacity, np.int64)
+    times = np.full(stack.capacity, np.nan)
+    slots = list[int]()
+    names = list[KeyName]()
     for file in files:
         data = _checked(file, folder)
         own = np.concatenate([np.arange(page * PAGE, (page + 1) * PAGE) for page in file.pages])[: file.slots]
@@ -272,10 +280,12 @@ def _fill(engine: Engine, folder: Place, epoch: int, files: Sequence[PageFile]) 
         if len(data) != ends[2]:
             raise FormatError(f"{file.path(folder)} must have {ends[2]:,} bytes; it has {len(data):,}.")
         words[own[live]] = parts[0].view(np.uint32).reshape(file.slots, stack.size)[live]
-        seen[own[live]], times[own[live]] = parts[1].view(np.int64)[live], parts[2].view(np.float64)[live]
+        seen[own[live]] = parts[1].view(np.int64)[live]
+        times[own[live]] = parts[2].view(np.float64)[live]
     stack.replace(words)
     stack.table.restore(np.array(slots, np.int64), names)
-    stack.table.seen[:], stack.table.times[:] = seen, times
+    stack.table.seen[:] = seen
+    stack.table.times[:] = times
     stack.epoch = epoch + 1
     engine.saved = saved
     if stack.away is not None:

@@ -77,7 +77,9 @@ class Lanes:
 
     def key_of(self, key: Array | None, salt: Array | None) -> Array | None:
         """The key of the draws of a lane."""
-        return None if key is None or salt is None else jax.random.fold_in(key, salt)
+        if key is None or salt is None:
+            return None
+        return jax.random.fold_in(key, salt)
 
     def blank_lane(self, row: WordLayout) -> tuple[PyTree, ...]:
         """The shapes of what a lane is given."""
@@ -177,7 +179,9 @@ def _learning(lanes: Lanes, row: WordLayout) -> Built:
 def _changes(info: Info) -> PyTree:
     """What an update reports about changes; other reports are for those who step one learner."""
     extras = info.extras
-    return {"change": extras.change, "alarm": extras.alarm} if isinstance(extras, ChangeReport) else None
+    if isinstance(extras, ChangeReport):
+        return {"change": extras.change, "alarm": extras.alarm}
+    return None
 
 
 @functools.lru_cache(maxsize=256)

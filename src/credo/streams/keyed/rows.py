@@ -50,7 +50,9 @@ class KeyedRows:
     @property
     def alarm(self) -> np.ndarray | None:
         """Whether each row reported a change (n,), None for a learner that reports none."""
-        return None if self.info.extras is None else np.asarray(self.info.extras["alarm"])
+        if self.info.extras is None:
+            return None
+        return np.asarray(self.info.extras["alarm"])
 
     @property
     def scores(self) -> Scores:

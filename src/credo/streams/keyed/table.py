@@ -15,10 +15,13 @@ __all__ = ["PAGE", "KeyTable"]
 PAGE = 1024
 """The number of rows of the stack in a page of a checkpoint."""
 
-FREE, NUMBER, OTHER = 0, 1, 2
-"""What a slot holds: nothing, a whole number that is its own code, or another name, whose code is a hash."""
+# What a slot holds: nothing, a whole number that is its own code, or another name, whose code is a hash.
+FREE = 0
+NUMBER = 1
+OTHER = 2
 
-_EMPTY, _GONE = -1, -2
+_EMPTY = -1
+_GONE = -2
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LEAST = 64
 
@@ -40,13 +43,16 @@ class KeyTable:
 
     def __init__(self, capacity: int) -> None:
         self.end = 0
-        self.seen, self.times = np.zeros(capacity, np.int64), np.full(capacity, np.nan)
+        self.seen = np.zeros(capacity, np.int64)
+        self.times = np.full(capacity, np.nan)
         self.changed: set[int] = set()
         self.renamed: set[int] = set()
-        self._codes, self._kinds = np.zeros(capacity, np.int64), np.zeros(capacity, np.uint8)
+        self._codes = np.zeros(capacity, np.int64)
+        self._kinds = np.zeros(capacity, np.uint8)
         self._others: list[KeyName | None] = []  # of all slots, once there is one that is no number
         self._free: list[int] = []
-        self._index, self._used = np.full(_LEAST, _EMPTY, np.int32), 0
+        self._index = np.full(_LEAST, _EMPTY, np.int32)
+        self._used = 0
 
     def __len__(self) -> int:
         return self.end - len(self._free)
@@ -54,8 +60,10 @@ class KeyTable:
     def find(self, names: Sequence[KeyName]) -> np.ndarray:
         """The slot of each name (n,), -1 where it has none."""
         codes, kinds = _coded(names)
-        found, rows = np.full(len(names), -1, np.int64), np.arange(len(names))
-        at, last = self._start(codes, kinds), len(self._index) - 1
+        found = np.full(len(names), -1, np.int64)
+        rows = np.arange(len(names))
+        at = self._start(codes, kinds)
+        last = len(self._index) - 1
         while len(rows):
             slots = self._index[at]
             same = (slots >= 0) & (self._codes[slots] == codes[rows]) & (self._kinds[slots] == kinds[rows])
@@ -66,7 +74,8 @@ class KeyTable:
                     same[some] = list(map(operator.eq, theirs, ours))
             found[rows[same]] = slots[same]
             further = np.flatnonzero(~same & (slots != _EMPTY))
-            rows, at = rows[further], (at[further] + 1) & last
+            rows = rows[further]
+            at = (at[further] + 1) & last
         return found
 
     def names(self, slots: np.ndarray) -> list[KeyName | None]:
@@ -93,17 +102,20 @@ class KeyTable:
         again = [self._free.pop() for _ in range(reused)]
         slots = np.array([*again, *range(self.end, self.end + len(new) - reused)], np.int64)
         self._name(slots, new)
-        self.times[slots], self.seen[slots] = np.nan, 0
+        self.times[slots] = np.nan
+        self.seen[slots] = 0
         return slots
 
     def remove(self, slots: np.ndarray) -> None:
         """Let some slots be free."""
-        at, last = self._start(self._codes[slots], self._kinds[slots]), len(self._index) - 1
+        at = self._start(self._codes[slots], self._kinds[slots])
+        last = len(self._index) - 1
         rows = np.arange(len(slots))
         while len(rows):
             there = self._index[at] == slots[rows]
             self._index[at[there]] = _GONE
-            rows, at = rows[~there], (at[~there] + 1) & last
+            rows = rows[~there]
+            at = (at[~there] + 1) & last
         self._kinds[slots] = FREE
         for slot in slots.tolist() if self._others else ():
             self._others[slot] = None
@@ -149,13 +161,15 @@ class KeyTable:
             size = _LEAST
             while size < 3 * (len(self) + len(slots)):
                 size *= 2
-            self._index, self._used = np.full(size, _EMPTY, np.int32), 0
+            self._index = np.full(size, _EMPTY, np.int32)
+            self._used = 0
             slots = self._taken()
         self._place(slots)
 
     def _place(self, slots: np.ndarray) -> None:
         """Bring slots into the index, of which each takes the first place that it finds free."""
-        at, last = self._start(self._codes[slots], self._kinds[slots]), len(self._index) - 1
+        at = self._start(self._codes[slots], self._kinds[slots])
+        last = len(self._index) - 1
         while len(slots):
             free = np.flatnonzero(self._index[at] < 0)
             places, first = np.unique(at[free], return_index=True)
@@ -164,7 +178,8 @@ class KeyTable:
             self._index[places] = slots[here]
             rest = np.ones(len(slots), bool)
             rest[here] = False
-            slots, at = slots[rest], (at[rest] + 1) & last
+            slots = slots[rest]
+            at = (at[rest] + 1) & last
 
     def _start(self, codes: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """The places in the index at which to begin (n,)."""
@@ -185,5 +200,6 @@ def _coded(names: Sequence[KeyName]) -> tuple[np.ndarray, np.ndarray]:
     kinds = np.full(len(names), OTHER, np.uint8)
     for row, name in enumerate(names) if int in types else ():
         if isinstance(name, int) and -(2**63) <= name < 2**63:
-            codes[row], kinds[row] = name, NUMBER
+            codes[row] = name
+            kinds[row] = NUMBER
     return codes, kinds
