@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pathlib
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.bandits.service.worlds import linear
+from tests.bandits.service.worlds import LINEAR, linear
 
 import credo
 from credo import bandits
 from credo.bandits.logs.contexts import features_of
 from credo.bandits.service.features import FeatureEncoder, Features
 
+CYCLES = ("hour", "weekday")
 DEEP: Any = {"a": 1.0}
 for _ in range(21):
     DEEP = {"a": DEEP}
@@ -128,6 +130,98 @@ def test_a_restored_encoder_goes_on_bit_by_bit() -> None:
     for row in rows[20:]:
         assert np.array_equal(encoder.encode(row), other.encode(row))
     assert encoder.to_dict() == other.to_dict()
+
+
+def test_a_time_is_a_standardised_number_and_where_its_hour_and_weekday_stand() -> None:
+    encoder = FeatureEncoder(Features(slots=8))
+    noon = dt.datetime(2026, 11, 29, 12)  # a Sunday, on which six sevenths of the week are over
+    hours = [0.0, 1.0, 5.0, 6.0]
+    rows = [encoder.encode({"at": noon + dt.timedelta(hours=hour)}) for hour in hours]
+    assert encoder.names[1:] == ("at", *(f"at: {wave}({one})" for one in CYCLES for wave in ("sin", "cos")))
+    mean, sd = np.mean(hours[:3]), np.std(hours[:3], ddof=1)
+    np.testing.assert_allclose(rows[3][1], (hours[3] - mean) / sd, rtol=1e-10)
+    angle = 2 * np.pi * 18.0 / 24.0
+    week = 2 * np.pi * (6.0 + 0.75) / 7.0
+    cycles = [np.sin(angle), np.cos(angle), np.sin(week), np.cos(week)]
+    np.testing.assert_allclose(rows[3][2:6], cycles, atol=1e-10)
+    assert encoder.seen[0].kind == "time" and encoder.seen[0].numbers == 4
+
+
+@pytest.mark.parametrize(
+    "same",
+    ["2026-11-29", dt.date(2026, 11, 29), np.datetime64("2026-11-29"), dt.datetime(2026, 11, 29)],
+)
+def test_a_time_is_the_same_in_every_spelling_also_in_the_log(same: Any, tmp_path: pathlib.Path) -> None:
+    text = "2026-11-29T00:00:00" if isinstance(same, dt.datetime) else "2026-11-29"
+    contexts = [{"at": dt.datetime(2026, 11, 28, 5)}, {"at": same}]
+    vectors = FeatureEncoder(Features(slots=8)).encode_rows(contexts)
+    plain = [{"at": "2026-11-28T05:00"}, {"at": "2026-11-29T00:00"}]
+    assert np.array_equal(vectors, FeatureEncoder(Features(slots=8)).encode_rows(plain))
+    log = tmp_path / "log.jsonl"
+    bandit = bandits.Bandit(LINEAR, ["red", "blue"], features=8, log=log)
+    saved = bandit.save(tmp_path / "bandit.credo")
+    chosen = bandit.decide({"at": same}, id="one")
+    assert bandit.decide({"at": text}, id="one").arm == chosen.arm
+    bandit.reward("one", 1.0)
+    bandit.close()
+    again = bandits.Bandit.load(saved, log=log)
+    assert again.schema == bandit.schema
+    assert again.decide({"at": "2026-11-30"}).mean == bandit.decide({"at": "2026-11-30"}).mean
+
+
+def test_a_text_of_several_words_is_the_sum_of_its_words() -> None:
+    encoder = FeatureEncoder(Features(slots=20))
+    one, other, both = (
+        encoder.encode({"q": text})[1:17]
+        for text in ("boil the rice", "fry some onions", "boil the rice fry some onions")
+    )
+    np.testing.assert_allclose(both * np.sqrt(6), (one + other) * np.sqrt(3), atol=1e-12)
+    assert encoder.seen[0].kind == "words" and encoder.free == 3
+    for same in ("boil", 3.0, ["boil"], True):  # what a name holds stays
+        assert np.count_nonzero(encoder.encode({"q": same})[1:17]) == 1
+    assert np.count_nonzero(encoder.encode({"city": "New York"})[17:19]) == 1  # two words are a value
+
+
+def test_times_and_texts_without_places_share_those_of_others() -> None:
+    encoder = FeatureEncoder(Features(slots=6, spare=3))
+    encoder.encode({"a": 1.0, "b": 2.0})
+    rows = [encoder.encode({"at": f"2026-11-{day:02}", "q": "a long text"}) for day in (1, 2, 9)]
+    assert encoder.names == ("missing", "a", "b")
+    assert all(np.isfinite(row).all() and row[3:].any() for row in rows)
+
+
+@pytest.mark.parametrize("wrong", ["soon", 3.0, 3, True, ["2026-11-29"]])
+def test_a_name_that_holds_times_refuses_all_else(wrong: Any) -> None:
+    encoder = FeatureEncoder(Features(slots=8))
+    encoder.encode({"at": "2026-11-29T10:00"})
+    before = encoder.to_dict()
+    with pytest.raises(credo.CredoError, match="must have a time for 'at', as before"):
+        encoder.encode({"at": wrong})
+    assert encoder.to_dict() == before
+
+
+def test_times_and_words_are_saved_bit_by_bit() -> None:
+    encoder = FeatureEncoder(Features(slots=30))
+    rows = [{"at": f"2026-11-{day:02}T10:{day}", "q": f"text number {day}"} for day in range(10, 20)]
+    encoder.encode_rows(rows[:6])
+    other = encoder.copy()
+    assert np.array_equal(encoder.encode_rows(rows[6:]), other.encode_rows(rows[6:]))
+    saved: Any = encoder.to_dict()
+    saved["known"]["at"][2] = float("nan")
+    with pytest.raises(credo.FormatError, match="first time of a saved context must be finite"):
+        FeatureEncoder.restore(saved)
+
+
+def test_a_bandit_learns_by_the_hour_of_a_time() -> None:
+    bandit = bandits.Bandit(LINEAR, ["red", "blue"], features=8, seed=1)
+    rng = np.random.default_rng(0)
+    right = []
+    for day in range(150):
+        hour = float(rng.uniform(0, 24))
+        decision = bandit.decide({"at": dt.datetime(2026, 1, 1) + dt.timedelta(days=day, hours=hour)})
+        right.append((decision.arm == "red") == (hour < 12))
+        bandit.reward(decision.id, float(right[-1]))
+    assert np.mean(right[-50:]) > 0.8
 
 
 def test_contexts_by_name_are_learned() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 import jax
@@ -153,8 +153,8 @@ def plain(
     single: Callable[[Any], Any] = _known,
     every: Callable[[np.ndarray], np.ndarray] = _same,
 ) -> Any:
-    """A value as JSON has it: arrays as lists, names as texts, and single values as `single` has them, which
-    `every` does to an array of finite numbers or of truth values.
+    """A value as JSON has it: arrays as lists, names and times as texts, and single values as `single` has
+    them, which `every` does to an array of finite numbers or of truth values.
     """
     if isinstance(value, np.generic | np.ndarray | jax.Array):
         whole = _whole(value)
@@ -165,6 +165,8 @@ def plain(
         return {str(key): plain(item, single, every) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, single, every) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
     return single(value)
 
 

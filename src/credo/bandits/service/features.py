@@ -7,13 +7,17 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from credo.core.errors import CredoError, FormatError, require_integer, require_positive
 from credo.core.records import record, static_field
+from credo.live.feature_values import HOLDINGS, kind_of, read_features
 from credo.tables.column_moments import ColumnMoments
+from credo.tables.hashing import find_words, hash_words
+from credo.tables.schema import ColumnSpec
 
 __all__ = ["ContextFeature", "Encoding", "FeatureEncoder", "Features"]
 
@@ -29,6 +33,41 @@ _PLAIN = frozenset((float, bool, str, type(None)))
 
 _DEEPEST = 20
 """How deep objects and lists may lie in one another."""
+
+_WORDS = ColumnSpec("", "text", slots=16)
+"""The places that the words of a text share."""
+
+_YEAR = 365.2425 * 86400.0
+"""The seconds of a year, the unit of times where numbers are not standardised."""
+
+
+class Moment(NamedTuple):
+    """A time in seconds since 1970, and the sines and cosines of its hour and its weekday."""
+
+    seconds: float
+    cycles: tuple[float, ...]
+
+    @staticmethod
+    def of(name: str, text: str) -> Moment:
+        """The time that a text holds; a CredoError if it is none."""
+        parts = np.zeros((1, len(HOLDINGS["time"].parts)))
+        read_features(name, "time", [text], parts, 0)
+        seconds, *cycles = parts[0].tolist()
+        return Moment(seconds, tuple(cycles))
+
+
+class Phrase(NamedTuple):
+    """A text of several words."""
+
+    text: str
+
+    @property
+    def places(self) -> list[float]:
+        """What its words are in the places that they share."""
+        parts = np.zeros((1, _WORDS.slots))
+        hash_words(_WORDS, [self.text], parts, 0)
+        words: list[float] = parts[0].tolist()
+        return words
 
 
 def cells_of(context: Mapping[str, object], what: str) -> dict[str, Cell]:
@@ -81,6 +120,9 @@ def _spread(name: str, value: object, what: str, deep: int) -> Iterator[tuple[st
     if isinstance(value, int):
         yield name, float(value) if abs(value) < LARGEST else math.inf
         return
+    if isinstance(value, date):
+        yield name, value.isoformat()
+        return
     if deep == 0:
         raise CredoError(
             f"{what} must be at most {_DEEPEST} objects and lists deep; {name!r} lies deeper.", field=what
@@ -117,7 +159,7 @@ def _tag(name: str, cell: object, what: str) -> str:
 
 def _refusal(name: str, value: object, what: str) -> CredoError:
     return CredoError(
-        f"{what} must hold numbers, truth values, texts, and objects and lists of them; got a "
+        f"{what} must hold numbers, truth values, times, texts, and objects and lists of them; got a "
         f"{type(value).__name__} for {name!r}.",
         field=what,
     )
@@ -137,10 +179,13 @@ class Features:
     A name takes free places of the vector when it is first seen. A number takes one, where it stands in
     standard deviations from the mean of the contexts before it, cut off at min(clip, sqrt(contexts before)),
     and 0 until two different values were seen; an absurd one counts as missing, and none can ruin the moments
-    (`credo.tables.Moments`). A truth value is 1 or -1. A text takes two: one for its
-    value, and one for other values; each further value takes one more, until `categories` of them or the
-    places are used up. A list with texts is a list of tags, each of which is such a value. A list of numbers
-    takes one place a number. Objects may lie in objects: `{"user": {"age": 31}}` is `user.age`. What is
+    (`credo.tables.Moments`). A truth value is 1 or -1. A text takes two: one for its value, and one for other
+    values; each further value takes one more, until `categories` of them or the places are used up. A list
+    with texts is a list of tags, each of which is such a value. A time (a date, a datetime, or a text like
+    "2026-11-29T08:30") takes five: one for itself, like a number, and sine and cosine of its hour and of its
+    weekday. A text of three words or more takes sixteen, to which its words are hashed. What a name holds is
+    said by its first value. A list of numbers takes one place a number. Objects may lie in objects:
+    `{"user": {"age": 31}}` is `user.age`. What is
     missing (None, NaN, or left out) is 0, and the first place is 1 if anything that was seen before is
     missing.
 
@@ -185,11 +230,12 @@ class ContextFeature(NamedTuple):
 
     Attributes:
         name: the name, such as "user.age".
-        kind: "number" (a truth value is one), or "text", of which tags are several.
+        kind: "number" (a truth value is one), "time", "words" (a text of several), or "text", of which tags
+            are several.
         places: where it stands in the vector; the first place of a text is that of other values.
         values: the values of a text that have a place of their own, in the order of the others.
-        numbers: how many of them were taken in; 0 if they are not standardised.
-        mean, sd: their mean and standard deviation.
+        numbers: how many of them, or of times, were taken in; 0 if they are not standardised.
+        mean, sd: their mean and standard deviation; those of times in seconds, from 1970 on.
 
     Example:
         >>> encoder = FeatureEncoder(Features(slots=6))
@@ -214,6 +260,52 @@ class _Number:
     slot: int
     moments: ColumnMoments = field(default_factory=ColumnMoments)
 
+    def parts(self, name: str) -> dict[int, str]:
+        """What stands in its places."""
+        return {self.slot: name}
+
+    def feature(self, name: str) -> ContextFeature:
+        """What it has become."""
+        moments = self.moments
+        return ContextFeature(name, "number", (self.slot,), (), moments.count, moments.mean, moments.sd)
+
+
+@dataclass(slots=True)
+class _Time:
+    """The first place of a time, the first one, from which they are counted, and the moments of these."""
+
+    slot: int
+    origin: float
+    moments: ColumnMoments = field(default_factory=ColumnMoments)
+
+    def parts(self, name: str) -> dict[int, str]:
+        """What stands in its places."""
+        cycles = HOLDINGS["time"].parts[1:]
+        return {self.slot: name} | {
+            self.slot + place: f"{name}: {cycle}" for place, cycle in enumerate(cycles, 1)
+        }
+
+    def feature(self, name: str) -> ContextFeature:
+        """What it has become."""
+        moments = self.moments
+        mean = self.origin + moments.mean
+        return ContextFeature(name, "time", tuple(self.parts(name)), (), moments.count, mean, moments.sd)
+
+
+@dataclass(slots=True)
+class _Words:
+    """The first place of the words of a text."""
+
+    slot: int
+
+    def parts(self, name: str) -> dict[int, str]:
+        """What stands in its places."""
+        return {self.slot + place: f"{name}: words {place + 1}" for place in range(_WORDS.slots)}
+
+    def feature(self, name: str) -> ContextFeature:
+        """What it has become."""
+        return ContextFeature(name, "words", tuple(self.parts(name)))
+
 
 @dataclass(slots=True)
 class _Text:
@@ -221,6 +313,19 @@ class _Text:
 
     other: int
     slots: dict[str, int]
+
+    def parts(self, name: str) -> dict[int, str]:
+        """What stands in its places."""
+        values = {slot: f"{name}: {value}" for value, slot in self.slots.items()}
+        return {self.other: f"{name}: other"} | values
+
+    def feature(self, name: str) -> ContextFeature:
+        """What it has become."""
+        return ContextFeature(name, "text", (self.other, *self.slots.values()), tuple(self.slots))
+
+
+_Entry: TypeAlias = _Number | _Time | _Words | _Text
+"""What a name has become."""
 
 
 class FeatureEncoder:
@@ -230,7 +335,7 @@ class FeatureEncoder:
         self.features = features
         self.what = what
         self.size = features.slots
-        self._known: dict[str, _Number | _Text] = {}
+        self._known: dict[str, _Entry] = {}
         self._used = 1
         self._own = features.slots - features.spare  # the places that names may have for themselves
         self._shared: dict[int, ColumnMoments] = {}  # of the numbers that share a place
@@ -241,27 +346,13 @@ class FeatureEncoder:
         """What stands in the places that are taken."""
         names = {0: "missing"}
         for name, entry in self._known.items():
-            if isinstance(entry, _Number):
-                names[entry.slot] = name
-            else:
-                names[entry.other] = f"{name}: other"
-                names |= {slot: f"{name}: {value}" for value, slot in entry.slots.items()}
+            names |= entry.parts(name)
         return tuple(names[slot] for slot in range(self._used))
 
     @property
     def seen(self) -> tuple[ContextFeature, ...]:
         """What the names have become, in the order in which they came."""
-        found = []
-        for name, entry in self._known.items():
-            if isinstance(entry, _Number):
-                moments = entry.moments
-                place = (entry.slot,)
-                count = moments.count
-                found.append(ContextFeature(name, "number", place, (), count, moments.mean, moments.sd))
-            else:
-                places = entry.other, *entry.slots.values()
-                found.append(ContextFeature(name, "text", places, tuple(entry.slots)))
-        return tuple(found)
+        return tuple(entry.feature(name) for name, entry in self._known.items())
 
     @property
     def shared(self) -> dict[int, tuple[str, ...]]:
@@ -290,8 +381,7 @@ class FeatureEncoder:
         for name, value in cells.items():
             entry = self._known.get(name)
             if value is not None and entry is None and not self._has_room(value):
-                texts = texts_of(value)
-                for one in (value,) if texts is None else texts:
+                for one in _sharing(value):
                     self._share(vector, name, one, learn)
             if value is None or entry is None:
                 continue
@@ -301,6 +391,11 @@ class FeatureEncoder:
                     vector[entry.slots.get(text, entry.other)] = 1.0
                     if self.features.spare and text not in entry.slots:
                         self._share(vector, name, text, learn)
+            elif isinstance(entry, _Words):
+                vector[entry.slot : entry.slot + _WORDS.slots] = value.places
+            elif isinstance(entry, _Time):
+                vector[entry.slot] = self._time(entry, value.seconds, learn)
+                vector[entry.slot + 1 : entry.slot + len(HOLDINGS["time"].parts)] = value.cycles
             elif isinstance(value, bool) or not self.features.standardise:
                 vector[entry.slot] = 2.0 * value - 1.0 if isinstance(value, bool) else value
             else:
@@ -308,6 +403,15 @@ class FeatureEncoder:
                 vector[entry.slot] = scale(value, self.features.clip)
         vector[0] = float(found < len(self._known))
         return vector
+
+    def _time(self, entry: _Time, seconds: float, learn: bool) -> float:
+        """A time as a number, standardised, or in years from the first one where numbers are not."""
+        since = seconds - entry.origin
+        if not self.features.standardise:
+            return since / _YEAR
+        if learn:
+            return entry.moments.take(since, self.features.clip)
+        return entry.moments.z(since, self.features.clip)
 
     def encode_rows(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray:
         """The vectors (n, slots) of several contexts, one after the other; of plain ones, in which nothing is
@@ -344,43 +448,57 @@ class FeatureEncoder:
         return table
 
     def _cells(self, context: Mapping[str, object]) -> dict[str, Any]:
-        """The values by name: floats, truth values, texts and tags, and None if one is missing."""
+        """The values by name: floats, truth values, times, texts and tags, and None if one is missing."""
         cells: dict[str, Any] = {}
         for label, cell in cells_of(context, self.what).items():
-            if type(cell) is float and math.isfinite(cell):  # as most are
+            read = isinstance(self._known.get(label), (_Time, _Words))
+            if type(cell) is float and math.isfinite(cell) and not read:  # as most are
                 cells[label] = cell
                 continue
             if cell is None or (type(cell) is float and cell != cell):
                 cells[label] = None
                 continue
-            if isinstance(cell, str | tuple) and isinstance(self._known.get(label), _Number):
-                raise CredoError(
-                    f"{self.what} must have a number for {label!r}, as before; got {cell!r}.",
-                    field=self.what,
-                )
             if isinstance(cell, float) and math.isinf(cell):
                 raise CredoError(
                     f"{self.what} must be finite, or None where a value is missing; got {cell} for "
                     f"{label!r}.",
                     field=self.what,
                 )
-            cells[label] = cell
+            cells[label] = self._read(label, cell)
         return cells
+
+    def _read(self, name: str, cell: Cell) -> Any:
+        """A value as what its name holds: what it held before, or what this one, its first, says."""
+        entry = self._known.get(name)
+        if isinstance(entry, _Text):
+            return cell
+        if isinstance(entry, _Words):
+            return Phrase(" ".join(as_texts(cell)))
+        kind = kind_of(name, cell) if isinstance(cell, str) else "tags"
+        if isinstance(entry, _Number) and isinstance(cell, str | tuple):
+            raise self._not_as_before(name, "number", cell)
+        if isinstance(entry, _Time) and kind != "time":
+            raise self._not_as_before(name, "time", cell)
+        if isinstance(cell, str) and kind == "time":
+            return Moment.of(name, cell)
+        if isinstance(cell, str) and kind == "words":
+            return Phrase(cell)
+        return cell
+
+    def _not_as_before(self, name: str, what: str, cell: Cell) -> CredoError:
+        return CredoError(
+            f"{self.what} must have a {what} for {name!r}, as before; got {cell!r}.", field=self.what
+        )
 
     def _admit(self, cells: Mapping[str, Any]) -> None:
         """Give places to what is new, as long as there are some."""
         for name, value in cells.items():
             if value is None or name in self._known:
                 continue
-            texts = texts_of(value)
-            if texts == () or not self._has_room(value):
+            if value == () or not self._has_room(value):
                 continue
-            if texts is not None:
-                self._known[name] = _Text(self._used, {texts[0]: self._used + 1})
-                self._used += 2
-            else:
-                self._known[name] = _Number(self._used)
-                self._used += 1
+            self._known[name] = self._entry(value)
+            self._used += self._wanted(value)
         for name, value in cells.items():
             entry = self._known.get(name)
             if value is None or not isinstance(entry, _Text):
@@ -391,9 +509,28 @@ class FeatureEncoder:
                     entry.slots[text] = self._used
                     self._used += 1
 
-    def _has_room(self, value: Cell) -> bool:
-        """Whether a new name with this value has a place of its own."""
-        return self._used + (2 if isinstance(value, str | tuple) else 1) <= self._own
+    def _entry(self, value: Any) -> _Entry:
+        """What a name becomes by its first value, from the first free place on."""
+        if isinstance(value, Moment):
+            return _Time(self._used, value.seconds)
+        if isinstance(value, Phrase):
+            return _Words(self._used)
+        texts = texts_of(value)
+        if texts is None:
+            return _Number(self._used)
+        return _Text(self._used, {texts[0]: self._used + 1})
+
+    def _wanted(self, value: Any) -> int:
+        """How many places a new name with this value takes."""
+        if isinstance(value, Moment):
+            return len(HOLDINGS["time"].parts)
+        if isinstance(value, Phrase):
+            return _WORDS.slots
+        return 2 if isinstance(value, str | tuple) else 1
+
+    def _has_room(self, value: Any) -> bool:
+        """Whether a new name with this value has places of its own."""
+        return self._used + self._wanted(value) <= self._own
 
     def _share(self, vector: np.ndarray, name: str, value: bool | float | str, learn: bool) -> None:
         """Add a value without a place of its own to that of others."""
@@ -422,6 +559,10 @@ class FeatureEncoder:
         for name, entry in self._known.items():
             if isinstance(entry, _Number):
                 known[name] = [entry.slot, entry.moments.state()]
+            elif isinstance(entry, _Time):
+                known[name] = [entry.slot, entry.moments.state(), entry.origin]
+            elif isinstance(entry, _Words):
+                known[name] = [entry.slot]
             else:
                 known[name] = [entry.other, entry.slots]
         settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
@@ -437,13 +578,9 @@ class FeatureEncoder:
         encoder = cls(Features(**saved["settings"]), what)
         taken = {0}
         for name, (place, *parts) in saved["known"].items():
-            if len(parts) == 1 and isinstance(parts[0], dict):
-                slots = {str(value): int(slot) for value, slot in parts[0].items()}
-                encoder._known[name] = _Text(int(place), slots)
-                taken |= {int(place), *slots.values()}
-                continue
-            encoder._known[name] = _Number(int(place), ColumnMoments.restore(parts[0]))
-            taken.add(int(place))
+            entry = _restored(int(place), parts)
+            encoder._known[name] = entry
+            taken.update(entry.parts(name))
         for shared, state in saved.get("shared", {}).items():
             if not 0 < int(shared) < encoder.size:
                 raise FormatError(f"the shared places of a saved {what} must be 1 to {encoder.size - 1}.")
@@ -461,3 +598,28 @@ class FeatureEncoder:
     def copy(self) -> FeatureEncoder:
         """An encoder in the same state."""
         return FeatureEncoder.restore(self.to_dict(), self.what)
+
+
+def _restored(place: int, parts: Sequence[Any]) -> _Entry:
+    """What a name has become, from its first place and what else is saved of it."""
+    if not parts:
+        return _Words(place)
+    if isinstance(parts[0], dict):
+        return _Text(place, {str(value): int(slot) for value, slot in parts[0].items()})
+    moments = ColumnMoments.restore(parts[0])
+    if len(parts) == 1:
+        return _Number(place, moments)
+    origin = float(parts[1])
+    if not math.isfinite(origin):
+        raise FormatError(f"the first time of a saved context must be finite; got {origin}.")
+    return _Time(place, origin, moments)
+
+
+def _sharing(value: Any) -> Sequence[bool | float | str]:
+    """What a value without a place of its own adds to those of others: a number, or each of its texts."""
+    if isinstance(value, Moment):
+        return (value.seconds,)
+    if isinstance(value, Phrase):
+        return tuple(dict.fromkeys(find_words(value.text)))
+    texts = texts_of(value)
+    return (value,) if texts is None else texts

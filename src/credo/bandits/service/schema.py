@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from credo.bandits.service.content import RewardRange
@@ -83,6 +84,10 @@ def _told(one: ContextFeature) -> tuple[str, str, str]:
     run = one.places == tuple(range(first, last + 1))
     places = f"{first}-{last}" if run and last > first else ", ".join(map(str, one.places))
     told = ", ".join(one.values)
-    if one.numbers and not told:
-        told = f"{one.numbers:,} number{'s'[: one.numbers != 1]}, mean {one.mean:.4g}, sd {one.sd:.4g}"
+    if one.numbers:
+        several = "s" if one.numbers > 1 else ""
+        told = f"{one.numbers:,} {one.kind}{several}, mean {one.mean:.4g}, sd {one.sd:.4g}"
+        if one.kind == "time":
+            mean = datetime.fromtimestamp(one.mean, UTC).strftime("%Y-%m-%d %H:%M")
+            told = f"{one.numbers:,} time{several}, mean {mean}, sd {one.sd / 3600.0:.4g} hours"
     return one.kind, places, told
