@@ -14,6 +14,7 @@ import credo
 from credo.core.errors import CredoError
 from credo.particles import learned_filter, train_proposal
 from credo.particles.learned.proposal import LIMIT, LearnedProposal
+from credo.particles.learned.training import _Plan, _sequence
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(0.05))
 WALK = credo.Decay(0.9, 1.0)
@@ -97,6 +98,16 @@ def test_a_learning_rate_is_that_of_the_number_of_the_step_from_zero_on() -> Non
     assert any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(one["linear"]))
     for mine, other in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6)
+
+
+def test_every_sequence_of_the_data_is_drawn_and_whole() -> None:
+    xs = np.arange(6.0).reshape(3, 2)
+    prior: Any = None
+    plan = _Plan(prior, (xs, xs[..., None]), None, 0.1, 1.0, 2, 1)
+    learner: Any = None
+    drawn = [_sequence(learner, plan, key) for key in jax.random.split(jax.random.key(0), 40)]
+    assert {float(x[0]) for x, _ in drawn} == {0.0, 2.0, 4.0}
+    assert all(np.array_equal(y[:, 0], x) and np.array_equal(x, x[0] + np.arange(2)) for x, y in drawn)
 
 
 @pytest.mark.slow

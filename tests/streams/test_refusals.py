@@ -32,6 +32,13 @@ def test_rows_are_counted_by_the_reason_of_their_refusal() -> None:
     assert count_refusals(xs, ys, None, ok, scores) == {"inputs": 1}
 
 
+def test_the_first_and_the_last_class_are_labels() -> None:
+    one, ok = np.ones(4), np.zeros(4, bool)
+    scores = Scores(one, one, one, one, None, np.full((4, 3), 1 / 3), {}, one, ok)
+    labels = np.array([0.0, 2.0, -1.0, 3.0])
+    assert count_refusals(one, labels, None, ok, scores) == {"labels": 2, "update": 2}
+
+
 def test_of_several_outputs_the_infinite_ones_are_told() -> None:
     one, ok = np.ones((3, 2)), np.array([True, False, False])
     scores = Scores(one, one, one, one[:, 0], None, None, {}, one[:, 0], ok)
