@@ -27,7 +27,7 @@ from credo.programs.form import Form
 from credo.programs.packed import PackedBelief
 from credo.programs.words import Parts
 from credo.recipes.assembly import Belief
-from credo.streams.scoring import Outcome, forecast_outcome, scored_step
+from credo.streams.scoring import Outcome, Row, Scoring, forecast_outcome, scored_step
 
 __all__ = [
     "CHUNK",
@@ -97,20 +97,9 @@ class _Score:
         self, learner: Any, belief: Belief, key: Any, row: tuple[Any, ...], levels: Array | None
     ) -> tuple[Belief, tuple[Outcome, Info]]:
         x, y, target, weight, dt = row
-        new, outcome, info = scored_step(
-            learner,
-            belief,
-            x,
-            y,
-            target,
-            weight,
-            dt,
-            levels,
-            key=key,
-            method=None,
-            compare=self.compare,
-            decision=None,
-        )
+        one = Row(x, y, target, weight=weight, dt=dt)
+        scoring = Scoring(compare=self.compare, levels=levels)
+        new, outcome, info = scored_step(learner, belief, one, scoring, key)
         if self.collect is not None:
             info = replace(info, extras=self.collect(new, info))
         return new, (outcome, info)
@@ -199,7 +188,7 @@ class _Judge:
 
     def __call__(self, learner: Any, belief: Belief, key: Any, row: tuple[Any, Any]) -> Outcome:
         x, y = row
-        return forecast_outcome(learner, belief, x, y, None, self.compare, None)
+        return forecast_outcome(learner, belief, x, y, Scoring(compare=self.compare))
 
 
 def judge_rows(

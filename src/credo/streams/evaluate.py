@@ -28,7 +28,7 @@ from credo.learners.decide import LossName as DecisionName
 from credo.metrics import METRICS, LossName, Scores, require_metrics, running, summarize, windowed
 from credo.streams.decisions import Decision, as_decision
 from credo.streams.run import At, leading, require_settings
-from credo.streams.scoring import Outcome, Settings, forecast_outcome, score_chunk, to_scores
+from credo.streams.scoring import Outcome, Scoring, Settings, forecast_outcome, score_chunk, to_scores
 
 __all__ = ["Report", "count_refusals", "evaluate", "sentence"]
 
@@ -102,7 +102,8 @@ def _events(
         x, y = row(i)
         predicted = learner.predict(belief)
         seen = jnp.nan_to_num(y)
-        return predicted, forecast_outcome(learner, predicted, x, seen, method, compare, key, decision)
+        scoring = Scoring(method, compare, decision)
+        return predicted, forecast_outcome(learner, predicted, x, seen, scoring, key)
 
     def tell(belief: B, i: Array) -> tuple[B, Info]:
         return learner.update(belief, *row(i), key=None if key is None else jax.random.fold_in(key, i))

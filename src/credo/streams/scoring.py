@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -25,13 +25,50 @@ from credo.programs.loops import Columns, first_rows
 from credo.streams.decisions import Decision
 from credo.streams.run import At, at_step
 
-__all__ = ["Outcome", "Settings", "forecast_outcome", "score_chunk", "scored_step", "to_scores"]
+__all__ = [
+    "Outcome",
+    "Row",
+    "Scoring",
+    "Settings",
+    "forecast_outcome",
+    "score_chunk",
+    "scored_step",
+    "to_scores",
+]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
-Row: TypeAlias = tuple[PyTree, PyTree, PyTree, ArrayLike | None, ArrayLike | None, ArrayLike | None, PyTree]
-"""One step of a chunk: x, y, target, whether it is real, weight, dt, settings of the learner."""
+
+class Row(NamedTuple):
+    """One row of a stream, or several with a leading axis.
+
+    `target` is what its forecast is scored against, if that is not y; `real` is False for padding; `weight`
+    and `dt` are those of an update and of the time before it, and `setting` is one of the learner.
+    """
+
+    x: PyTree
+    y: PyTree
+    target: PyTree = None
+    real: ArrayLike | None = None
+    weight: ArrayLike | None = None
+    dt: ArrayLike | None = None
+    setting: PyTree = None
+
+
+class Scoring(NamedTuple):
+    """The methods by which a row is forecast, the decision that is taken on it, and the probabilities of the
+    quantiles that are given (L,).
+    """
+
+    method: ForecastName | None = None
+    compare: Sequence[ForecastName] = ()
+    decision: Decision | None = None
+    levels: ArrayLike | None = None
+
+
+_PLAIN = Scoring()
+"""The forecasts of the learner's own method, and no decision."""
 
 
 @runtime_checkable
@@ -74,13 +111,11 @@ def forecast_outcome(
     belief: B,
     x: PyTree,
     y: PyTree,
-    method: ForecastName | None,
-    compare: Sequence[ForecastName],
-    key: Array | None,
-    decision: Decision | None = None,
-    levels: ArrayLike | None = None,
+    scoring: Scoring = _PLAIN,
+    key: Array | None = None,
 ) -> Outcome:
     """Forecast one row from the *predicted* belief and score the forecast; the observation may be NaN."""
+    method, compare, decision, levels = scoring
 
     def salted(salt: int) -> Array | None:
         if key is None:
@@ -136,28 +171,19 @@ def _optional(member: Callable[[], Array]) -> Array | None:
 def scored_step(
     learner: Learner[B],
     belief: B,
-    x: PyTree,
-    y: PyTree,
-    target: PyTree,
-    weight: ArrayLike | None,
-    dt: ArrayLike | None,
-    levels: ArrayLike | None,
-    *,
-    key: Array | None,
-    method: ForecastName | None,
-    compare: tuple[ForecastName, ...],
-    decision: Decision | None,
+    row: Row,
+    scoring: Scoring = _PLAIN,
+    key: Array | None = None,
 ) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score and learn one row, in a compiled program; without a target, y is scored."""
-    learner, belief, x, y, target, weight, dt, one_key, choice = isolate(
-        (learner, belief, x, y, target, weight, dt, key, decision)
-    )
-    predicted = learner.predict(belief, dt)
-    score_of = y if target is None else target
-    seen = x if learner.takes_missing else clean(x)
-    how = (compare, one_key, choice, levels)
-    outcome = forecast_outcome(learner, predicted, seen, scored(score_of), method, *how)
-    new, info = learner.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
+    learner, belief, row, one_key, choice = isolate((learner, belief, row, key, scoring.decision))
+    predicted = learner.predict(belief, row.dt)
+    score_of = row.y if row.target is None else row.target
+    seen = row.x if learner.takes_missing else clean(row.x)
+    scoring = scoring._replace(decision=choice)
+    outcome = forecast_outcome(learner, predicted, seen, scored(score_of), scoring, one_key)
+    weight = 1.0 if row.weight is None else row.weight
+    new, info = learner.update(predicted, row.x, row.y, weight=weight, key=one_key)
     return new, outcome, info
 
 
@@ -211,12 +237,12 @@ def score_chunk(
         >>> outcome.mean.shape, int(belief.t)
         ((3,), 3)
     """
+    scoring = Scoring(method, compare, decision, levels)
 
     def learn(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
-        x, y, target, _, weight, dt, setting = row
-        outer = at_step(learner, at, setting)
-        options: Settings = {"key": key, "method": method, "compare": compare, "decision": decision}
-        new, outcome, info = scored_step(outer, belief, x, y, target, weight, dt, levels, **options)
+        outer = at_step(learner, at, row.setting)
+        own = row._replace(real=None, setting=None)
+        new, outcome, info = scored_step(outer, belief, own, scoring, key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
         step: tuple[B, tuple[Outcome, Info]] = isolate((new, (outcome, info)))
@@ -228,7 +254,7 @@ def score_chunk(
         shapes = jax.eval_shape(learn, belief, row)[1]
         blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
         step: tuple[B, tuple[Outcome, Info]] = jax.lax.cond(
-            row[3], learn, lambda belief, row: (belief, blank), belief, row
+            row.real, learn, lambda belief, row: (belief, blank), belief, row
         )
         return step
 
@@ -239,7 +265,7 @@ def score_chunk(
         found.append(Columns(report))
         return belief, found[-1].gather(report)
 
-    rows = (xs, ys, targets, real, weights, dts, settings)
+    rows = Row(xs, ys, targets, real, weights, dts, settings)
     if count is None:
         last, arrays = jax.lax.scan(body, belief, rows)
         return last, *found[-1].part(arrays)

@@ -25,13 +25,12 @@ from credo.programs.form import Form, blank_words
 from credo.programs.loops import each_row, first_rows
 from credo.programs.words import NEVER, Parts, WordLayout
 from credo.streams.live import Answer
-from credo.streams.scoring import scored_step
+from credo.streams.scoring import Row, scored_step
 
 __all__ = [
     "POOLED",
     "Lanes",
     "Prior",
-    "Row",
     "draws",
     "forecaster",
     "growing",
@@ -43,9 +42,6 @@ __all__ = [
 
 Prior: TypeAlias = Callable[[PyTree], Any]
 """The first belief of a key by its first inputs."""
-
-Row: TypeAlias = tuple[PyTree, ...]
-"""What a lane reads: x, y, the weight, dt or None, the salt of the key or None, and if the key is known."""
 
 _DRAWING = Ensemble | Particles
 """The beliefs that hold a key of their own, by which they draw."""
@@ -139,9 +135,7 @@ def _learning(lanes: Lanes, row: WordLayout) -> Built:
         x, y, weight, dt, salt, known = row.unpack((values, ()))
         belief = lanes.lane(words, prior, x, known, salt)
         draw = lanes.key_of(key, salt)
-        new, outcome, info = scored_step(
-            *(learner, belief, x, y, None, weight, dt, None), key=draw, method=None, compare=(), decision=None
-        )
+        new, outcome, info = scored_step(learner, belief, Row(x, y, weight=weight, dt=dt), key=draw)
         return new, (outcome, replace(info, extras=_changes(info)))
 
     def shapes(setting: Parts, prior: Array, words: Array, values: Array) -> tuple[Any, PyTree]:
