@@ -63,13 +63,13 @@ class Actor:
 
 
 def hire_actors(address: str) -> Hire:
-    """What begins actors in the cluster of Ray at an address, "local" for one in this machine."""
+    """The function that begins actors in the cluster of Ray at an address, "local" for this machine."""
     join_cluster(address)
     return Actor
 
 
 def join_cluster(address: str) -> None:
-    """Let this process be one of a cluster of Ray, "local" for one in this machine."""
+    """Join this process to a cluster of Ray, "local" for one in this machine."""
     try:
         import ray
     except ImportError:

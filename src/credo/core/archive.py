@@ -28,7 +28,7 @@ from credo.core.places import Address, Place, Where, fetched
 __all__ = ["Archive", "Arrays", "join", "leaves_of", "pack", "read", "refill", "refusing", "split", "write"]
 
 DEEPEST = 200
-"""How deep lists and objects of the JSON data may be nested."""
+"""The depth to which lists and objects of the JSON data may be nested."""
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 """Arrays by name."""
@@ -115,7 +115,7 @@ def _header(path: Where, text: str) -> dict[str, Any]:
 
 
 def _depth(text: str) -> int:
-    """How deep the brackets of a JSON text are nested."""
+    """The depth to which the brackets of a JSON text are nested."""
     steps = (_STEPS.get(token, 0) for token in _TOKENS.findall(text))
     return max(itertools.accumulate(steps), default=0)
 
@@ -131,7 +131,7 @@ def _digest(header: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> s
 
 @contextlib.contextmanager
 def refusing(path: Where, what: str) -> Iterator[None]:
-    """Whatever fails while the contents of a file are put together is a `FormatError` that names the file.
+    """Turn a failure to put the contents of a file together into a `FormatError` that names the file.
 
     `what` it should hold is for errors: "session".
     """

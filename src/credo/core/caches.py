@@ -1,4 +1,4 @@
-"""Where caches lie, and how they are kept small."""
+"""Places of caches, and the means to keep them small."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ __all__ = ["at_corner", "beside", "corners", "put", "put_corners", "require_alik
 
 
 def corners(before: Unravel, after: Unravel) -> np.ndarray:
-    """Where the P parameters of a model stand in those of a wider one, as places in a flat vector (P,)."""
+    """The places (P,) of the parameters of a model in the flat vector of those of a wider one."""
     names = _names(before)
     others = _names(after)
     if before.treedef != after.treedef:

@@ -69,7 +69,7 @@ class Crew:
             self._free.put(None)
 
     def call(self, function: Callable[[], T]) -> T:
-        """What a function gives in a worker, once there is a free one.
+        """The result of a function in a worker, once there is a free one.
 
         Raises:
             TaskFailed: it raised an exception, or its process ended again and again.
@@ -98,7 +98,7 @@ class Crew:
         return result
 
     def each(self, function: Callable[[I], T], items: Sequence[I]) -> list[T]:
-        """What a function, which may `call`, gives for each item, side by side in threads of this process.
+        """The results of a function, which may `call`, for items, side by side in threads of this process.
 
         If one raises, so does this, and the workers end.
         """
@@ -162,7 +162,7 @@ class _TaskDesk:
 
 
 def sentence_of(error: Exception) -> str:
-    """What an exception says, and where it was raised."""
+    """The message of an exception, and the place where it was raised."""
     if isinstance(error, CredoError):
         return str(error).rstrip(".")
     frames = traceback.extract_tb(error.__traceback__)

@@ -149,8 +149,8 @@ def require_finite(field: str, value: object) -> None:
 
 
 ROUNDING = 1e-5
-"""How far a covariance may be from symmetric, or below 0, relative to its largest entry: as the sums and
-products of single precision leave it."""
+"""The amount by which a covariance may be asymmetric, or below 0, relative to its largest entry: as the sums
+and products of single precision leave it."""
 
 
 def require_covariance(field: str, value: object, *, singular: bool) -> None:

@@ -16,21 +16,21 @@ from importlib.metadata import EntryPoint, entry_points
 __all__ = ["PAPERS", "extensions", "extra", "missing"]
 
 PAPERS = "pip install -e papers in a checkout of credo"
-"""How the distribution of the experiments is installed; nothing is published yet."""
+"""The command that installs the distribution of the experiments; nothing is published yet."""
 
 
 def extra(name: str) -> str:
-    """How the packages of an extra are installed; nothing is published yet."""
+    """The command that installs the packages of an extra; nothing is published yet."""
     return f"pip install -e '.[{name}]' in a checkout of credo"
 
 
 def extensions(group: str) -> dict[str, EntryPoint]:
-    """What the installed distributions bring for a group of entry points, by name; `load()` gives it."""
+    """The entry points of a group in the installed distributions, by name; `load()` gives what one names."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def missing(group: str) -> str:
-    """What the refusal of an unknown name adds if nothing is installed that could bring it."""
+    """The words that the refusal of an unknown name adds if nothing is installed that could bring it."""
     if extensions(group):
         return ""
     return f"; if it is of credo-papers: {PAPERS}"

@@ -80,7 +80,7 @@ def move(path: Path, place: Path) -> None:
 
 
 def _put(path: Path, target: Path) -> None:
-    """Let a file, brought to the disk, take the place of another, with no right that the other had not."""
+    """Put a file, brought to the disk, in the place of another, with no right that the other had not."""
     if target.exists():
         path.chmod(path.stat().st_mode & target.stat().st_mode & 0o777)
     with path.open("rb") as written:

@@ -1,4 +1,4 @@
-"""What a file may hold: JSON data of the form that type annotations say, and sizes and numbers in bounds.
+"""Checks of what a file holds: JSON data of the form that type annotations say, sizes and numbers in bounds.
 
 All of it is checked before anything is built of it.
 """
@@ -46,7 +46,7 @@ Size: TypeAlias = Annotated[int, LARGEST_SIZE]
 """A size, for which memory is taken."""
 
 Loop: TypeAlias = Annotated[int, LARGEST_LOOP]
-"""How often something is done again."""
+"""The number of times that something is done again."""
 
 Seed: TypeAlias = Annotated[int, LARGEST_SEED]
 """A seed."""
@@ -168,7 +168,7 @@ def _require_plain(value: object, form: Any, field: str) -> None:
 
 
 def _require_one_of(value: object, forms: Sequence[Any], field: str) -> None:
-    """Where the value fits none, the sentence is that of the form of its kind, or names them all."""
+    """Refuse a value that fits no form, with the sentence of the form of its kind, or one that names all."""
     said: list[FormatError] = []
     for form in forms:
         try:

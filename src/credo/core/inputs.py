@@ -1,4 +1,4 @@
-"""What a caller passed in place of numbers, in words."""
+"""Words for what a caller passed in place of numbers."""
 
 from __future__ import annotations
 

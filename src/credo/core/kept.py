@@ -45,18 +45,18 @@ _HASTE: tuple[Any, ...] = (
     {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False},
     {"xla_backend_optimization_level": 0},  # JAX 0.12 has no other emitters
 )
-"""What XLA is asked for if a program runs once: it would take longer to make it fast than to run it."""
+"""Options of XLA for a program that runs once: it would take longer to make it fast than to run it."""
 _SHORTEST = "jax_persistent_cache_min_compile_time_secs"
 
 
 class _Given(threading.local):
-    """How many programs JAX's own cache gave to this thread."""
+    """The number of programs that JAX's own cache gave to this thread."""
 
     count = 0
 
 
 class _Compiling:
-    """How many threads compile a program to be kept, and JAX's option that is changed meanwhile."""
+    """The number of threads that compile a program to be kept, and JAX's option that is changed meanwhile."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -205,7 +205,7 @@ def _read(place: Path) -> tuple[Callable[..., Any], Any] | None:
 
 @functools.cache
 def _find_lapack() -> None:
-    """Let jaxlib find LAPACK, as it otherwise does when a call of it is lowered."""
+    """Make jaxlib find LAPACK, as it otherwise does when a call of it is lowered."""
     prepare: Any = lapack.prepare_lapack_call
     prepare("potrf_ffi", np.dtype(np.float32))
 
@@ -269,7 +269,7 @@ class Kept:
         return found(*dynamic)
 
     def cache_size(self) -> int:
-        """How many programs of this function there are in this process."""
+        """The number of programs of this function in this process."""
         own = sum(found is not None for found in self._programs.values())
         return own + int(self._compiled._cache_size())
 
@@ -298,7 +298,7 @@ _NUMPY = (np.ndarray, np.generic)
 
 
 def _kind(leaf: Any) -> object:
-    """What a program depends on in an array; None for what is none, or would be converted."""
+    """The properties of an array that a program depends on; None for no array, or one to be converted."""
     if isinstance(leaf, Tracer):
         return None
     if isinstance(leaf, jax.Array):

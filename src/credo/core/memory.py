@@ -10,7 +10,7 @@ __all__ = ["give_back"]
 
 
 def give_back() -> None:
-    """Let the system have what was freed and is kept for later, such as 80 MB after a program was compiled.
+    """Give the system what was freed and is kept for later, such as 80 MB after a program was compiled.
 
     Only the C library of GNU keeps so much, and has a function for it; with another one nothing happens.
     """

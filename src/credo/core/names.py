@@ -19,7 +19,7 @@ CURVATURES: tuple[CurvatureName, ...] = get_args(CurvatureName)
 """All curvatures."""
 
 ForecastName: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc"]
-"""How a forecast integrates over the parameters; see `Learner.forecast`."""
+"""The way in which a forecast integrates over the parameters; see `Learner.forecast`."""
 
 FORECASTS: tuple[ForecastName, ...] = get_args(ForecastName)
 """All forecast methods."""

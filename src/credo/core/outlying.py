@@ -105,7 +105,7 @@ SCALARS: Functions = _Scalars()
 
 
 class Known(NamedTuple):
-    """What is known of columns before an entry: the standard deviation, whether it is more than rounding
+    """The facts about columns before an entry: the standard deviation, whether it is more than rounding
     error, the number of entries, and the sum of their weights.
     """
 
@@ -116,7 +116,7 @@ class Known(NamedTuple):
 
 
 class Streaks(NamedTuple):
-    """What is kept of the entries of a column that do not fit: of the present streak the length, above 0 for
+    """The record of the entries of a column that do not fit: of the present streak the length, above 0 for
     far entries and below for close ones, its mean and its variance; how often the moments began again; how
     many far entries came alone; and the farthest of these.
     """
@@ -130,7 +130,7 @@ class Streaks(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What becomes of an entry.
+    """The verdict on an entry.
 
     Attributes:
         far: it is far from the mean.
@@ -171,7 +171,7 @@ def is_close(entry: Any, known: Known, streaks: Streaks) -> Any:
 def judge(
     xp: Functions, entry: Any, known: Known, streaks: Streaks, gap_of: Callable[[Any], Any]
 ) -> Judgement:
-    """What becomes of an entry of each column, which may be far or close.
+    """Judge an entry of each column, which may be far or close.
 
     Arguments:
         xp: the functions for numbers of this kind.

@@ -1,4 +1,4 @@
-"""Where files lie: in a folder, or at an address of fsspec, by the same verbs.
+"""Places of files: in a folder, or at an address of fsspec, with the same verbs.
 
 A file in a folder is a `pathlib.Path`, and one at an address an `Address`, which has those verbs of `Path`
 that saved state needs. What differs is here and in `credo.core.files`: an object of a store is there whole
@@ -166,7 +166,7 @@ Place: TypeAlias = Path | Address
 """A file or a folder."""
 
 Where: TypeAlias = str | os.PathLike[str] | Address
-"""What a place is given as."""
+"""A place, as a caller gives it."""
 
 _TOKEN = b"credo\n"
 

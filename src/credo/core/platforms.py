@@ -1,4 +1,4 @@
-"""What a program does in one way on a CPU, and in another on an accelerator; chosen when it is traced.
+"""Work that a program does in one way on a CPU, and in another on an accelerator; chosen when it is traced.
 
 A CPU takes small blocks one after another, and a branch costs it nothing. On an accelerator a branch waits
 until its predicate has come to the host, and whatever stands in a sequence starts one small kernel each time.

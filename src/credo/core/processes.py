@@ -18,7 +18,7 @@ _BEGINNING = threading.Lock()
 
 
 class Answer(NamedTuple):
-    """What was answered, or the sentence of a refusal."""
+    """The answer to a request, or the sentence of a refusal."""
 
     good: bool
     value: Any
@@ -29,7 +29,7 @@ class Gone(Exception):
 
 
 class Desk(Protocol):
-    """What answers requests in a process."""
+    """The part of a process that answers requests."""
 
     def answer(self, request: Any) -> Answer:
         """Do what is asked."""

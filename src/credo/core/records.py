@@ -136,7 +136,7 @@ def _import_all() -> None:
 
 
 def named_function(function: F) -> F:
-    """Let files name a function, so that a record which holds it is loaded with nothing passed along.
+    """Name a function for files, so that a record which holds it is loaded with nothing passed along.
 
     Every function that a default of the library puts into a record must be named.
 

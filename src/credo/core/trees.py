@@ -25,7 +25,7 @@ LANES = 256
 
 @record
 class Unravel:
-    """How a vector (P,) becomes the tree of parameters again; equal ones let models share one trace."""
+    """The map from a vector (P,) to the tree of parameters; equal ones let models share one trace."""
 
     treedef: Any = static_field()
     shapes: tuple[tuple[int, ...], ...] = static_field()

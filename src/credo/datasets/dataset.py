@@ -1,4 +1,4 @@
-"""What a data set is once it is in memory, how it is divided, and how small tables become one.
+"""Data sets in memory, their division, and how small tables become one.
 
 Tables are comma-separated text and NumPy archives.
 """

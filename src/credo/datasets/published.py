@@ -236,7 +236,7 @@ def water_flow(finder: Finder) -> Dataset:
 
 
 def solar_flare(finder: Finder) -> Dataset:
-    """How many small solar flares an active region will have within a day, 1,066 rows of mixed types.
+    """Small solar flares of an active region within a day, 1,066 rows of mixed types.
 
     `x` has the numbers and a flag for each value of the three columns of text; `y` counts the flares of class
     C, and the columns have those of class M and X as well.

@@ -36,7 +36,7 @@ def _identity(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 def lower(size: int) -> Array:
-    """Where a lower triangular matrix (n, n) has its numbers, as one constant."""
+    """The places of the numbers of a lower triangular matrix (n, n), as one constant."""
     return jnp.asarray(_lower(size))
 
 

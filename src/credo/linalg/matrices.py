@@ -49,7 +49,7 @@ __all__ = [
 
 
 def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
-    """What floating-point numbers of a dtype can tell apart (`eps`, `tiny`)."""
+    """The resolution of floating-point numbers of a dtype (`eps`, `tiny`)."""
     return jnp.finfo(dtype)
 
 
@@ -193,9 +193,9 @@ def _eigh_jvp(
 
 
 def mixing(values: Array, inner: Array) -> Array:
-    """How eigenvectors (n, n), as columns, turn into one another where the matrix changes by `inner` in them.
+    """The mixing of eigenvectors (n, n), as columns, where the matrix changes by `inner` in them.
 
-    Between equal eigenvalues (n,) they do not.
+    Between equal eigenvalues (n,) there is none.
     """
     gap = values[None, :] - values[:, None]
     machine = precision(values.dtype)

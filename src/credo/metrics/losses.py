@@ -29,7 +29,7 @@ _NEEDS: dict[LossName, tuple[str, str]] = {
 
 
 def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -> np.ndarray:
-    """What each row adds to a metric.
+    """The loss that each row adds to a metric.
 
     Arguments:
         scores: the scores of N rows.

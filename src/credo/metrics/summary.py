@@ -108,7 +108,7 @@ _MISSING = {
     "Likelihood(log_prob, cdf=...)",
     "loss": "decisions, and none were taken: pass a loss",
 }
-"""What is missing where a field of `Scores` is None."""
+"""The words for what is missing where a field of `Scores` is None."""
 
 
 def require_metrics(names: Iterable[str]) -> None:

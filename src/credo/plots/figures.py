@@ -1,4 +1,4 @@
-"""How figures look: one style, a palette that colour-blind readers can tell apart, and PNG bytes.
+"""The look of figures: one style, a palette that colour-blind readers can tell apart, and PNG bytes.
 
 Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
 """

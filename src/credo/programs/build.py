@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 Step: TypeAlias = Callable[..., tuple[Any, PyTree]]
-"""What happens at a row: (learner, belief, key, row, *more) to the belief after it, and a report."""
+"""The work at a row: (learner, belief, key, row, *more) to the belief after it, and a report."""
 
 Question: TypeAlias = Callable[..., PyTree]
-"""What is asked at a row: (learner, belief, key, row, *more) to the answer."""
+"""The question at a row: (learner, belief, key, row, *more) to the answer."""
 
 More: TypeAlias = tuple[jax.ShapeDtypeStruct | None, ...]
 """The shapes of further arguments of a program, the same for all its rows."""

@@ -1,4 +1,4 @@
-"""What compiled programs depend on beside numbers and rows: the layouts of a learner and of its belief."""
+"""Layouts of a learner and of its belief, on which compiled programs depend beside numbers and rows."""
 
 from __future__ import annotations
 

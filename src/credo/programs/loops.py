@@ -43,9 +43,9 @@ def each_row(answer: Callable[[Array], T], length: int, count: ArrayLike) -> T:
 
 
 class Columns(Generic[T]):
-    """How the report of a row is laid out while a scan collects it: the numbers of a dtype as one vector.
-    Each array of a trace costs a kernel, and with more than eight of them XLA wakes another thread, which
-    costs more than a step of a small learner.
+    """The layout of the report of a row while a scan collects it: the numbers of a dtype as one vector. Each
+    array of a trace costs a kernel, and with more than eight of them XLA wakes another thread, which costs
+    more than a step of a small learner.
     """
 
     def __init__(self, report: T) -> None:

@@ -59,7 +59,7 @@ class PackedBelief:
         return PackedBelief(learner, Form.of(learners, beliefs, key_kind), setting, state, {})
 
     def after(self, state: Parts) -> PackedBelief:
-        """What the learner believes after some rows."""
+        """The belief of the learner after some rows."""
         return PackedBelief(self.learner, self.form, self.setting, state, self._calls)
 
     @functools.cached_property
@@ -151,7 +151,7 @@ class _Call(NamedTuple):
 
 
 def _kinds(rows: PyTree, more: tuple[Any, ...]) -> tuple[object, ...]:
-    """What a program depends on in rows and in what they are given, beside the number of rows."""
+    """The kinds of rows and of what they are given that a program depends on, beside the number of rows."""
     leaves, structure = jax.tree_util.tree_flatten(rows)
     others = [None if one is None else (one.shape, one.dtype) for one in more]
     return structure, *[(leaf.shape[1:], leaf.dtype) for leaf in leaves], *others

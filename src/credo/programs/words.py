@@ -52,7 +52,7 @@ Parts: TypeAlias = tuple[Array, tuple[Array, ...]]
 
 @dataclass(frozen=True)
 class WordLayout:
-    """Where each leaf of a tree stands among the words; -1 is an array that stays as it is."""
+    """The place of each leaf of a tree among the words; -1 is an array that stays as it is."""
 
     treedef: Any
     shapes: tuple[tuple[int, ...], ...]
@@ -151,7 +151,7 @@ class WordLayout:
 
     @functools.cached_property
     def _columns(self) -> tuple[tuple[slice, tuple[int, ...], np.dtype], ...]:
-        """Where the numbers of each leaf among the words stand, their shape and their dtype."""
+        """The place of the numbers of each leaf among the words, their shape and their dtype."""
         return tuple(
             (slice(place, place + _words(dtype) * math.prod(shape)), shape, dtype)
             for place, shape, dtype in self._kinds
@@ -160,7 +160,7 @@ class WordLayout:
 
     @property
     def _kinds(self) -> Iterable[tuple[int, tuple[int, ...], np.dtype]]:
-        """Where each leaf stands, its shape and its dtype."""
+        """The place of each leaf, its shape and its dtype."""
         return zip(self.places, self.shapes, self.dtypes, strict=True)
 
     def _with(self, words: Sequence[Array], others: Sequence[Array]) -> PyTree:
@@ -172,8 +172,8 @@ class WordLayout:
 
 
 _TOGETHER = 6
-"""How many leaves are read or written side by side, in a branch that counts as one operation: where more than
-eight are ready, XLA wakes another thread, which costs more than a step of a small filter."""
+"""The number of leaves that are read or written side by side, in a branch that counts as one operation: where
+more than eight are ready, XLA wakes another thread, which costs more than a step of a small filter."""
 
 
 def _read_few(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array) -> list[Array]:
@@ -190,7 +190,7 @@ def _write_few(leaves: list[Array]) -> Array:
 
 
 def _words(dtype: np.dtype) -> int:
-    """How many words a number has; 0 for what is no number, such as a typed key."""
+    """The number of words of a number; 0 for what is no number, such as a typed key."""
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
         return 0
     return max(1, dtype.itemsize // 4)
@@ -211,14 +211,14 @@ def _from_words(words: Array, dtype: np.dtype) -> Array:
 
 
 def _to_numbers(leaf: np.ndarray) -> np.ndarray:
-    """What `_to_words` gives, in NumPy."""
+    """The result of `_to_words`, in NumPy."""
     flat: np.ndarray = np.ascontiguousarray(leaf).reshape(-1)
     words: np.ndarray = flat.view(_bits(leaf.dtype)).astype(np.uint32, copy=False)
     return words
 
 
 def _from_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What `_from_words` gives, in NumPy."""
+    """The result of `_from_words`, in NumPy."""
     if dtype.itemsize >= 4:
         return words.view(dtype)
     numbers: np.ndarray = words != 0 if dtype.kind == "b" else words.astype(_bits(dtype)).view(dtype)
@@ -342,7 +342,7 @@ def _bits(dtype: np.dtype) -> np.dtype:
 
 
 def kind_of(leaf: ArrayLike) -> object:
-    """What the program depends on in a leaf of a row."""
+    """The kind of a leaf of a row, on which the program depends."""
     if isinstance(leaf, np.ndarray):
         return (leaf.shape, leaf.dtype.char)
     return _slow_kind(leaf)

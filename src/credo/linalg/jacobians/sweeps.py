@@ -55,14 +55,14 @@ def spread_deltas(deltas: Array) -> Array:
 
 
 def arms(weights: Array, deltas: Array) -> Array:
-    """What weights (q, G, K) of the rows weigh the inputs with: (q, G, m)."""
+    """The weights (q, G, m) of the inputs that follow from weights (q, G, K) of the rows."""
     if deltas.ndim == 2:
         return weights * deltas[None]
     return jnp.einsum("qgc,gcm->qgm", weights, deltas)
 
 
 def meet(reached: Array, deltas: Array) -> Array:
-    """What is reached through the inputs (q, G, m), met by the deltas: (q, G, K)."""
+    """The product (q, G, K) of the deltas with what is reached through the inputs (q, G, m)."""
     if deltas.ndim == 2:
         return reached * deltas[None]
     return jnp.einsum("qgm,gcm->qgc", reached, deltas)

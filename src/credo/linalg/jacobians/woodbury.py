@@ -1,4 +1,4 @@
-"""What covariances ask of `OuterRows`, by Woodbury's identities in the space of the rows.
+"""Answers of `OuterRows` to covariances, by Woodbury's identities in the space of the rows.
 
 With rows J, the weighted Gram matrices J diag(w) J' and the products W diag(w) J' are cheap. Where
 `DenseRows` subtracts rows from each other before they are squared, here their Gram matrices are: the rounding
@@ -65,7 +65,7 @@ def centre(weights: Array) -> Centred:
 
 
 def leave(products: Array, left: Left) -> Array:
-    """What holds of the products (..., n) as what holds of the rows (..., k): X L'."""
+    """Values for the products (..., n) as values for the rows (..., k): X L'."""
     if left is None:
         return products
     if isinstance(left, Centred):
@@ -130,7 +130,7 @@ def leading_frame(gram: Array, rank: int, level: Array) -> Array:
 
 
 class Outer(Protocol):
-    """What is asked of outer rows here: their layers and their factor on the left."""
+    """The part of outer rows that is needed here: their layers and their factor on the left."""
 
     @property
     def layers(self) -> Layers:
