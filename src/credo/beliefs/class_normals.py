@@ -1,4 +1,4 @@
-"""What is known of classes whose columns are normal: how frequent they are, and their means and variances."""
+"""Beliefs about classes whose columns are normal: their frequencies, means and variances."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Anchor:
 
 
 class _Parameters:
-    """What beliefs with a mean share."""
+    """The common base of beliefs with a mean."""
 
     mean: Array
     unravel: Unravel

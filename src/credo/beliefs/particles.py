@@ -151,7 +151,7 @@ class ValuesSource:
 
 
 MOVE, LEARN, RENEW, RESET, MERGE, FORECAST = range(6)
-"""What a key of a step is for."""
+"""The purposes of the keys of a step."""
 
 
 @record

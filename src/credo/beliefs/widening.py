@@ -30,7 +30,7 @@ A = TypeVar("A", Anchor, NormalSource)
 
 
 def embed(belief: T, prior: T) -> T:
-    """What was learned, inside the prior belief of a wider model.
+    """Embed what was learned into the prior belief of a wider model.
 
     With theta the parameters of `belief` and phi the others of `prior`, the result is
 

@@ -17,7 +17,7 @@ __all__ = ["Collapsible", "Family", "Invertible", "collapse_mixture", "inverse_o
 
 
 class Family(ABC):
-    """What is kept of a Gaussian's covariance. To write a family of your own, see `Covariance`.
+    """The form in which a Gaussian's covariance is kept. To write a family of your own, see `Covariance`.
 
     Example:
         >>> import jax.numpy as jnp

@@ -55,7 +55,7 @@ def narrowed(root: Array, white: Array) -> Array:
 
 
 Form: TypeAlias = Literal["root", "dense"]
-"""How a full covariance is held."""
+"""The form in which a full covariance is held."""
 
 
 @record

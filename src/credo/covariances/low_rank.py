@@ -136,12 +136,12 @@ class LowRank(Family):
         return base
 
     def project(self, base: Array, rows: Array) -> LowRankCovariance:
-        """What is kept of the precision diag(y) + B' B for rows B (n, P). Cost: P n^2."""
+        """Approximate the precision diag(y) + B' B for rows B (n, P). Cost: P n^2."""
         new_base, factor = project(base, rows, self.rank, self.projection)
         return LowRankCovariance(self.level(new_base), factor, self)
 
     def take_in(self, base: Array, factor: Array, rows: Rows) -> LowRankCovariance:
-        """What is kept of the precision diag(y) + W' W + B' B, for rows B (k, P) of any kind."""
+        """Approximate the precision diag(y) + W' W + B' B, for rows B (k, P) of any kind."""
         if self.projection == "factor-analysis":
             return self.project(base, jnp.concatenate([factor, rows.dense()], axis=0))
         new_base, leading = rows.leading(base, factor, self.rank, self.projection == "whitened")

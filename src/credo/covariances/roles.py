@@ -108,7 +108,7 @@ class Readable(ABC):
 
     @property
     def deviates(self) -> int:
-        """How many standard normal numbers one draw needs."""
+        """The number of standard normal numbers that one draw needs."""
         return self.size
 
     @property

@@ -18,7 +18,7 @@ __all__ = ["Dynamics", "Static"]
 
 
 class Dynamics(ABC):
-    """How N(mean, cov) moves in a time step. To add dynamics, write `move`, which must be traceable.
+    """The movement of N(mean, cov) in a time step. To add dynamics, write `move`, which must be traceable.
 
     It acts on the mean and, through the protocol of covariances, on any family. A subclass is a
     `credo.record`, so that its hyper-parameters are leaves. How particles move follows from `move`: the
@@ -50,7 +50,7 @@ class Dynamics(ABC):
     """Whether one particle moves by a normal distribution, which `conditional` gives."""
 
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
-        """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""
+        """The part of the prior that a belief must carry: N(mean, prior) where `anchored`, else nothing."""
         if self.anchored:
             return Anchor(mean, prior)
         return None

@@ -99,7 +99,7 @@ class PriorBound(Dynamics):
 
 
 InflationKind: TypeAlias = Literal["simple", "hybrid", "bayesian"]
-"""What happens to the mean and to the prior when the covariance grows; see `Inflation`."""
+"""The treatment of the mean and of the prior when the covariance grows; see `Inflation`."""
 
 
 @record

@@ -33,7 +33,7 @@ def duration(dt: ArrayLike | None, like: Array) -> Array:
 
 
 def accumulated(gamma: Array, step: Array) -> Array:
-    """What unit noise accumulates as it decays: (1 - gamma^2dt) / (1 - gamma^2), or dt where gamma is 1."""
+    """The variance of unit noise that decays: (1 - gamma^2dt) / (1 - gamma^2), or dt where gamma is 1."""
     still = gamma**2 >= 1
     return jnp.where(still, step, (1.0 - gamma ** (2 * step)) / jnp.where(still, 1.0, 1.0 - gamma**2))
 

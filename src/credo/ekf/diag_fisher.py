@@ -36,7 +36,7 @@ from credo.models import Model
 __all__ = ["DiagFisherState", "build", "init", "learner", "sample", "update"]
 
 _AT_ONCE = 32768
-"""How many numbers of gradients may be held at once beside the sums: small models take many rows at once."""
+"""The most numbers of gradients to hold at once beside the sums: small models take many rows at once."""
 
 
 Sums: TypeAlias = tuple[Array, PyTree, PyTree]

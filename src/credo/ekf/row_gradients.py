@@ -17,7 +17,7 @@ __all__ = ["fold", "row_gradient", "row_total", "tidy", "whole_aux"]
 T = TypeVar("T")
 
 C = TypeVar("C")
-"""What is carried from chunk to chunk."""
+"""The values that are carried from chunk to chunk."""
 
 Row: TypeAlias = Callable[[PyTree, PyTree], tuple[tuple[Array, PyTree], PyTree]]
 """(params, one row) -> ((value, aux), gradient)."""

@@ -1,4 +1,4 @@
-"""What both transforms share: the pair of functions, the checks of their arguments, and compilation."""
+"""The common parts of both transforms: the two functions, checks of their arguments, and compilation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Rate: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule, a function of the number of updates so far, as in optax."""
 
 Report: TypeAlias = tuple[Array, Array, Array]
-"""What a state reports about its last update: log_likelihood, step, ok."""
+"""The report of a state on its last update: log_likelihood, step, ok."""
 
 
 class State(Protocol):
@@ -41,7 +41,7 @@ class State(Protocol):
 
     @property
     def step(self) -> Array:
-        """How many batches were taken in."""
+        """The number of batches that were taken in."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What an update reports, and how it is accepted or refused."""
+"""Reports of updates, and the rules by which updates are accepted or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @record
 class Info:
-    """What an update reports beside the new belief.
+    """The report of an update, beside the new belief.
 
     Attributes:
         log_evidence: log p(y_t | x_t, past) before the update, in nats; 0 for a missing observation.
@@ -74,7 +74,7 @@ def clean(tree: PyTree) -> PyTree:
 
 
 def scored(y: PyTree) -> PyTree:
-    """What a forecast can score of an observation: no infinities, and NaN only beside numbers.
+    """The part of an observation that a forecast can score: no infinities, and NaN only beside numbers.
 
     If nothing was observed, all of it is finite, so that no density is NaN.
     """
@@ -89,7 +89,7 @@ def scored(y: PyTree) -> PyTree:
 
 
 def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
-    """What a likelihood can read of an observation, and whether that is anything.
+    """The part of an observation that a likelihood can read, and whether that is anything.
 
     NaN remains where some outputs are observed and these are not. The second result is a boolean, or for a
     joint model one boolean a row.

@@ -28,11 +28,11 @@ B = TypeVar("B")
 
 
 class Belief(Protocol):
-    """What every belief has: a count of the time steps. A belief is a pytree; see `credo.record`."""
+    """The common part of all beliefs: a count of the time steps. A belief is a pytree; see `credo.record`."""
 
     @property
     def t(self) -> Array:
-        """How many times `predict` has been called: a whole number."""
+        """The number of calls of `predict`: a whole number."""
         ...
 
 
@@ -235,7 +235,7 @@ class Learner(Expecting[B], Extensible[B]):
 
     @abstractmethod
     def time_update(self, belief: B, dt: ArrayLike | None) -> B:
-        """Let time pass. `predict` compiles this function.
+        """Advance the belief by a step of time. `predict` compiles this function.
 
         Arguments:
             belief: the belief after the latest observation.

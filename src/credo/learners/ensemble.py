@@ -31,7 +31,7 @@ from credo.models.partial import start
 __all__ = ["EnsembleLearner"]
 
 Analysis: TypeAlias = Literal["perturbed", "etkf"]
-"""How the deviations follow the mean."""
+"""The way in which the deviations follow the mean."""
 
 METHODS = ("linearized", "plugin", "mc")
 

@@ -130,7 +130,7 @@ class Expecting(Generic[B]):
 
     @verb
     def expect(self, belief: B, x: PyTree) -> Expectation:
-        """What is believed about the expected observation E[y | theta, x], without the noise of y.
+        """The belief about the expected observation E[y | theta, x], without the noise of y.
 
         Arguments:
             belief: the predicted belief.
@@ -182,5 +182,5 @@ class Expecting(Generic[B]):
         raise CredoError(f"{type(self).__name__} has no function_draw(belief, key); write this method in it.")
 
     def inputs_of(self, row: PyTree) -> PyTree:
-        """What the verbs of this learner take as x for one row of its model's inputs: by default the row."""
+        """The x that the verbs of this learner take for one row of its model's inputs: by default the row."""
         return row

@@ -14,7 +14,7 @@ from credo.core.types import Array
 __all__ = ["CORRELATIONS", "KernelName", "correlations"]
 
 KernelName: TypeAlias = Literal["matern", "squared-exponential"]
-"""How smooth a function is: twice differentiable, or arbitrarily often."""
+"""The smoothness of a function: twice differentiable, or arbitrarily often."""
 
 ROOT = math.sqrt(5.0)
 

@@ -143,7 +143,7 @@ class NearestNeighbours(Learner[Remembered]):
 
     @property
     def votes(self) -> ClassVotes | NumberVotes | CountVotes:
-        """How the nearest rows forecast."""
+        """The rule by which the nearest rows forecast."""
         return votes_of(self.likelihood)
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Remembered:

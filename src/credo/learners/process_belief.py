@@ -1,4 +1,4 @@
-"""What a Gaussian process believes: its rows, the numbers of its kernel, and functions drawn from it."""
+"""The belief of a Gaussian process: its rows, the numbers of its kernel, and functions drawn from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from credo.linalg.matrices import cholesky, solve_lower
 __all__ = ["ProcessBelief", "ProcessFunction", "input_rows"]
 
 FREQUENCIES = 256
-"""How many waves a function that is drawn has beside what the data say."""
+"""The number of waves that a drawn function has beside what the data say."""
 
 
 @record

@@ -1,4 +1,4 @@
-"""What targets of alike rows say of the next one: votes of classes, numbers and counts, by conjugacy."""
+"""Forecasts by the targets of alike rows: votes of classes, numbers and counts, by conjugacy."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from credo.likelihoods.class_laws import ClassLaw, class_outputs, class_slots, k
 __all__ = ["ClassVotes", "CountVotes", "NumberVotes", "Votes", "votes_of"]
 
 P = TypeVar("P", bound=PyTree)
-"""What votes keep of all targets: the base, towards which few votes are drawn."""
+"""The summary of all targets: the base, towards which few votes are drawn."""
 
 
 class Votes(ABC, Generic[P]):
-    """How the targets (k,) of alike rows forecast the next one, given the shares (S, k) of S widths.
+    """The forecast of the next target by those (k,) of alike rows, given the shares (S, k) of S widths.
 
     Every answer is a stack of S distributions. The base is what is known of all targets alike.
     """
@@ -90,7 +90,7 @@ class ClassVotes(Votes[Array]):
 
     @property
     def classes(self) -> int:
-        """How many classes there is room for."""
+        """The number of classes that there is room for."""
         return class_slots(self.likelihood)
 
     def base(self, widths: int, dtype: DTypeLike) -> Array:
@@ -146,7 +146,7 @@ class ClassVotes(Votes[Array]):
 
 @record
 class NumberLevel:
-    """What is known of all numbers: their mean, and how far off each width's forecasts are.
+    """The summary of all numbers: their mean, and how far off each width's forecasts are.
 
     Attributes:
         mean: the running mean of the numbers.

@@ -150,7 +150,7 @@ class LikelihoodBase:
         return None
 
     def rows(self, y: PyTree) -> int:
-        """How many observations y stands for, which is 1 unless rows are joined."""
+        """The number of observations that y stands for, which is 1 unless rows are joined."""
         return 1
 
     def check(self, size: int) -> None:

@@ -18,7 +18,7 @@ __all__ = ["Categorical", "OpenCategorical"]
 
 
 class _Classes(LikelihoodBase):
-    """What likelihoods of classes share, from their probabilities."""
+    """The part of likelihoods of classes that follows from their probabilities."""
 
     discrete = True
 

@@ -1,4 +1,4 @@
-"""What the likelihoods of a class have in common: so many classes, and outputs for given probabilities."""
+"""The common parts of the likelihoods of a class: the number of classes, and outputs for probabilities."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from credo.likelihoods.predictive import Predictive
 __all__ = ["WIDTH", "Contaminated", "outlier_log_density", "with_outliers"]
 
 WIDTH = 10.0
-"""The half-width of the law of outliers, in standard deviations of the target."""
+"""The half-width of the distribution of outliers, in standard deviations of the target."""
 
 
 def outlier_log_density(y: PyTree) -> Array:

@@ -1,4 +1,4 @@
-"""What is believed about the *expected* observation E[y | theta, x], without the noise of y.
+"""Beliefs about the *expected* observation E[y | theta, x], without the noise of y.
 
 A decision is about expected rewards, so its uncertainty is that of the parameters alone. An `Expectation` is
 the joint distribution of K such numbers: the arms of a bandit, the classes of one row, or several rows.
@@ -47,7 +47,7 @@ class Expectation:
 
     @property
     def size(self) -> int:
-        """How many numbers K there are."""
+        """The number K of expected observations."""
         return self.mean.shape[-1]
 
     @property
@@ -74,7 +74,7 @@ class Expectation:
         raise NotImplementedError
 
     def latent_scale(self) -> tuple[Array, Array]:
-        """Where the latent numbers lie: a centre and a spread, (K,) each."""
+        """The location of the latent numbers: a centre and a spread, (K,) each."""
         raise NotImplementedError
 
     def link(self, u: Array) -> Array:
@@ -83,7 +83,7 @@ class Expectation:
 
     @property
     def latent_name(self) -> object:
-        """What tells latent scales apart: expectations with equal names have the same link."""
+        """The name that tells latent scales apart: expectations with equal names have the same link."""
         return "y"
 
     @verb

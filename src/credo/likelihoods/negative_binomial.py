@@ -154,8 +154,9 @@ def count_chance(y: Array, loc: Array, spread: Array, log_dispersion: Array) -> 
 
 
 def _reach(at: Array, total: Array, precision: Array, most: Array) -> Array:
-    """How far below and above its mode a log-concave density has fallen by 30 in its logarithm (2,), at most
-    `most`: that of slope times (t - at) - total log(1 + exp(t)) - precision (t - at)^2 / 2, by halving.
+    """The distances below and above its mode at which a log-concave density has fallen by 30 in its logarithm
+    (2,), at most `most`: that of slope times (t - at) - total log(1 + exp(t)) - precision (t - at)^2 / 2, by
+    halving.
     """
     base = jax.nn.softplus(at)
     slope = jax.nn.sigmoid(at)
@@ -201,7 +202,7 @@ def _mode(y: Array, loc: Array, var: Array, shape: Array, log_dispersion: Array)
 
 
 _LIMITS = (-20.0, 12.0)
-"""The least and the largest log dispersion: beyond, the law is a Poisson, or next to all counts are 0."""
+"""Least and largest log dispersion: beyond, the distribution is a Poisson, or next to all counts are 0."""
 
 # How much larger than believed, in logs, the dispersion must be at which the variance is the square of an
 # error, before the score of the dispersion is bounded; and the least information by which it is.
@@ -307,13 +308,13 @@ class NegativeBinomial(LikelihoodBase):
         return -shape * (digamma_gap(shape, count) - jnp.log1p(product)) - gap
 
     def _information(self, eta: Array) -> Array:
-        """What stands for the Fisher information of log a, a scalar of at most 1/2."""
+        """The stand-in for the Fisher information of log a, a scalar of at most 1/2."""
         product = self._product(eta)
         share = product / (1.0 + product)
         return 0.5 * share**2 / (1.0 + jnp.exp(self.log_dispersion(eta)) / (1.0 + product))
 
     def _reach(self, eta: Array, count: Array) -> Array:
-        """How far one count may move log a, a scalar: hardly bounded if it could be expected."""
+        """The distance that one count may move log a, a scalar: hardly bounded if it could be expected."""
         excess = (count - jnp.exp(eta[0])) ** 2 - jnp.exp(eta[0])
         best = jnp.log(jnp.maximum(excess, 1e-30)) - 2.0 * eta[0]  # there the variance is the squared error
         way = jnp.where(excess > 0, jnp.maximum(best - self.log_dispersion(eta), 0.0), 0.0)

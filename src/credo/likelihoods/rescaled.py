@@ -82,7 +82,7 @@ class Rescaled(Predictive):
 
 @record
 class RescaledExpectation(Expectation):
-    """What is believed about E[y] = location + scale E[z], where E[z] has a distribution of its own.
+    """The belief about E[y] = location + scale E[z], where E[z] has a distribution of its own.
 
     Arguments:
         expectation: the distribution of E[z].

@@ -38,7 +38,7 @@ __all__ = ["ClassPredictive"]
 
 _LEVELS = {3: 14, 12: 20}
 _MOST_LEVELS = 32
-"""The values u of the integral, by the most classes: the largest of many logits is the sharper law."""
+"""Values u of the integral, by the most classes: the largest of many logits has the sharper distribution."""
 
 _NORMALS = np.array(
     [
@@ -53,10 +53,10 @@ _NORMALS = np.array(
 )
 _STEP = (-0.15624438, 0.40260326)
 _TAIL = (0.18871204, 0.37673801)
-"""The law of a Gumbel draw: its distribution function is that of the normal `_STEP` (mean, variance), and its
-density e^-t times that of the normal `_TAIL`, and both have multiples (third and fourth column) of the
-densities of seven normals (mean, variance) besides. Fitted by least squares of both logarithms for a Gumbel
-draw plus N(0, v), v from 0 to 100. A normal draw in addition only widens every part."""
+"""The distribution of a Gumbel draw: its distribution function is that of the normal `_STEP` (mean,
+variance), and its density e^-t times that of the normal `_TAIL`, and both have multiples (third and fourth
+column) of the densities of seven normals (mean, variance) besides. Fitted by least squares of both logarithms
+for a Gumbel draw plus N(0, v), v from 0 to 100. A normal draw in addition only widens every part."""
 
 _FLOOR = 0.1
 """The least variance of a class, as a share of the mean one."""

@@ -164,7 +164,7 @@ class LogitPredictive(Predictive):
 
 
 class _Rate(Protocol):
-    """What of a likelihood of counts is needed."""
+    """The part of a likelihood of counts that is needed."""
 
     def log_prob(self, eta: Array, y: PyTree) -> Array: ...
 

@@ -22,11 +22,11 @@ __all__ = ["IndependentExpectation", "WeightedExpectation", "WeightedPredictive"
 
 
 P = TypeVar("P", Predictive, Expectation)
-"""What is mixed."""
+"""The kind of answer that is mixed."""
 
 
 class _Mixture(Generic[P]):
-    """What mixtures share: parts whose arrays have a leading axis, or `Groups` of such, and log weights."""
+    """The base of mixtures: parts whose arrays have a leading axis, or `Groups` of such, and log weights."""
 
     parts: P | Groups[P]
     log_weights: Array

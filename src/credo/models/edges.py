@@ -1,4 +1,4 @@
-"""What a model sees of its inputs: views of them, random features, the edges of an image."""
+"""Views of a model's inputs: clipped, as random features, or as the edges of an image."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SHARPNESS = 4
 directions counts .56 in both."""
 
 FAINT = 1e-4
-"""What is added under roots, for images whose values are of the order of 1."""
+"""The number that is added under roots, for images whose values are of the order of 1."""
 
 
 @record
@@ -161,7 +161,7 @@ class OrientedEdges:
 
 
 Activation: TypeAlias = Literal["cos", "relu"]
-"""What becomes of a random projection."""
+"""The function that is applied to a random projection."""
 
 _ACTIVATIONS = {"cos": jnp.cos, "relu": jax.nn.relu}
 

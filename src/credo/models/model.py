@@ -150,7 +150,7 @@ class View(Protocol):
         ...
 
     def see(self, x: PyTree) -> Array:
-        """What the network gets for one row x."""
+        """The input of the network for one row x."""
         ...
 
 

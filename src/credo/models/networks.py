@@ -40,7 +40,7 @@ _ACTIVATIONS = {
 
 
 class _Network:
-    """What the networks share: layers are dicts {"w", "b"}."""
+    """The common base of the networks: layers are dicts {"w", "b"}."""
 
     def prior_var(self, params: PyTree, scale: float = 1.0) -> PyTree:
         """Prior variances, one number a leaf: `scale` / fan-in for weights, `scale` for biases."""

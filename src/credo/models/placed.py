@@ -27,20 +27,20 @@ __all__ = ["Cut", "Layout", "Placed"]
 
 @record
 class Cut:
-    """How a leaf is cut: along an axis, and whether its parts may stay where they are in the forward pass."""
+    """The cut of a leaf: its axis, and whether its parts may stay where they are in the forward pass."""
 
     shape: tuple[int, ...] = static_field()
     axis: int = static_field()
     apart: bool = static_field()
 
     def deep(self, parts: int) -> int:
-        """How many entries of the axis a device has."""
+        """The number of entries of the axis that a device has."""
         if self.shape:
             return -(-self.shape[self.axis] // parts)
         return 1
 
     def width(self, parts: int) -> int:
-        """How many numbers a device has."""
+        """The number of entries of the leaf that a device has."""
         return self.deep(parts) * math.prod(self.rest)
 
     @property
@@ -51,7 +51,7 @@ class Cut:
 
 @record
 class Layout:
-    """Where each parameter lies.
+    """The layout of parameters over devices.
 
     Arguments:
         unravel: how the vector (P,) of one device becomes the tree.
@@ -70,7 +70,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """How many numbers a device has."""
+        """The number of entries that a device has."""
         return sum(cut.width(self.parts) for cut in self.cuts)
 
     def tree(self, matrix: Array, together: NamedSharding | None = None) -> PyTree:

@@ -38,7 +38,7 @@ MOST = 100
 
 @record
 class Penalty:
-    """What the prior N(mu0, S0) says against two shifts s and s* of the mean, and all between them.
+    """The penalty of the prior N(mu0, S0) on two shifts s and s* of the mean, and on all between them.
 
     Attributes:
         here: s' inv(S0) s of the shift at which a step starts.
@@ -322,7 +322,7 @@ def _scaled(heights: Array, root: Array) -> Array:
 
 
 class Curvature(ABC):
-    """What is measured at an observation, given the belief N(mean, cov).
+    """The measurement at an observation, given the belief N(mean, cov).
 
     To add a curvature, write a record with `local`. It then works with every rule and every family.
 

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Retraction: TypeAlias = Literal["safe", "exact"]
-"""How a step stays positive definite."""
+"""The way in which a step stays positive definite."""
 
 RETRACTIONS: tuple[Retraction, ...] = get_args(Retraction)
 """All retractions."""
@@ -144,7 +144,7 @@ class Step:
 
 
 class Rule(ABC):
-    """How a prior N(mean, cov) and measurements at an observation become a new mean and covariance.
+    """The map from a prior N(mean, cov) and measurements at an observation to a new mean and covariance.
 
     To add a rule, write a record with `update`. A rule relies only on the roles of a covariance
     (`credo.covariances`) and on the `Local` model of a curvature, so it works with every family and every

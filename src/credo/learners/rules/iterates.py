@@ -223,7 +223,7 @@ class RowSpace:
         return (self.rows.pull(coefficients) - pull @ self.prior.factor) / self.prior.base
 
     def condition(self, roots: Array) -> LowRankCovariance:
-        """What the family keeps of inv(inv(S0) + J' L' L J) for L (m, n)."""
+        """The family's approximation of inv(inv(S0) + J' L' L J) for L (m, n)."""
         return self.prior.condition(self.rows.mix_rows(roots))
 
 
