@@ -105,7 +105,7 @@ def _members(learners: Iterable[L]) -> list[L]:
 
 
 def _kind(learner: object) -> tuple[object, tuple[tuple[int, ...], ...]]:
-    """What learners of one bank share: the structure, and the shapes of the numbers."""
+    """The kind of a member: its structure, and the shapes of its numbers."""
     leaves, structure = jax.tree.flatten(learner)
     return structure, tuple(jnp.shape(leaf) for leaf in leaves)
 

@@ -173,7 +173,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         return Calibration(prior, log_weights, jnp.zeros((), jnp.int32), doubt)
 
     def advance(self, belief: Calibration[B], dt: ArrayLike | None) -> Calibration[B]:
-        """Let another candidate take over, and let time pass for the learner inside."""
+        """Advance the learner inside by a step of time, in which another candidate may take over."""
         logs = fixed_share(belief.log_weights, self.switching)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
 

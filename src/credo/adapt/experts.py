@@ -117,7 +117,7 @@ def _mean_loss(log_weights: Array, losses: Array) -> Array:
 
 
 class _Learned(NamedTuple, Generic[B]):
-    """What one expert makes of an observation."""
+    """The result of an observation for one expert."""
 
     belief: B
     log_evidence: Array
@@ -253,7 +253,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         return Bank(log_weights, priors, priors, jnp.zeros((), jnp.int32), joint, losses)
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
-        """Let another expert take over, and let time pass for each."""
+        """Advance each expert by a step of time, in which another one may take over."""
         log_joint = belief.log_joint
         logs = belief.log_weights
         switching = jnp.asarray(self.switching).astype(logs.dtype)

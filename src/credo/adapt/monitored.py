@@ -76,7 +76,7 @@ def size_losses(error: Array) -> Array:
 
 
 class Reported(NamedTuple):
-    """What one row says: P(a change with it), and whether a change is reported now."""
+    """The report of one row: P(a change with it), and whether a change is reported now."""
 
     change: Array
     alarm: Array
@@ -172,7 +172,7 @@ _JUMPS = _jumps()
 
 @record
 class WatchedChanges(ChangeReport):
-    """What a step of `Monitored` says about changes.
+    """The report of a step of `Monitored` on changes.
 
     Attributes:
         change: P(losses became larger with this row, given all so far).
@@ -303,14 +303,14 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         return Monitoring(prior, LevelChanges.first(floating(prior)), jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Monitoring[B], dt: ArrayLike | None) -> Monitoring[B]:
-        """Let time pass for the learner inside, and for changes."""
+        """Advance the learner inside, and the belief about changes, by a step of time."""
         later = self.learner.time_update(belief.belief, dt)
         return replace(belief, belief=later, changes=belief.changes.later(self.hazard, dt))
 
     def propose(
         self, belief: Monitoring[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Monitoring[B]]:
-        """Let the learner inside learn, and weigh when its losses became larger."""
+        """Update the learner inside, and weigh when its losses became larger."""
         seen = x if self.takes_missing else clean(x)
         law = self.learner.predictive(belief.belief, seen, None, None, key)
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
@@ -331,11 +331,11 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         return size_losses(_root_mean_square(error) if error.ndim else error)
 
     def settle(self, used: Array, new: Monitoring[B], old: Monitoring[B]) -> Monitoring[B]:
-        """What the learner inside has chosen stands; changes are chosen here."""
+        """Keep what the learner inside has chosen, and choose between the beliefs about changes."""
         return replace(new, changes=select(used, new.changes, old.changes))
 
     def report(self, belief: Monitoring[B], proposal: Proposal[Monitoring[B]], used: Array) -> Any:
-        """What the step says about changes."""
+        """The report of the step on changes."""
         reported: Reported
         reported, inside = proposal.extras
         alarm = reported.alarm & used

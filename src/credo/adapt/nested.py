@@ -33,7 +33,7 @@ def at_time(belief: B, t: Array) -> B:
 
 
 def renewed(prior: B, t: Array) -> B:
-    """What a regime begins with: the prior, with particles drawn again, lest all search the same few."""
+    """The first belief of a regime: the prior, with particles drawn again, lest all search the same few."""
 
     def fresh(part: object) -> object:
         if isinstance(part, Particles):
@@ -87,7 +87,7 @@ def _kinds(beliefs: object) -> tuple[object, ...]:
 
 
 def _layout(belief: object) -> Unravel | None:
-    """How the parameters of a belief are laid out, if it has parameters of one layout."""
+    """The layout of the parameters of a belief, if it has parameters of one layout."""
     layout: Unravel | None = getattr(belief, "unravel", None)
     if layout is not None:
         return layout

@@ -1,4 +1,4 @@
-"""What is expected, as uncertain as the errors so far say: covariances in units of the noise."""
+"""Expectations as uncertain as the errors so far say: covariances in units of the noise."""
 
 from __future__ import annotations
 

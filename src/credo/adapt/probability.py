@@ -34,7 +34,7 @@ LevelKind: TypeAlias = Literal["ou", "inflation"]
 """The meaning of a level: the share that is kept, or the variance that is added."""
 
 LevelChoice: TypeAlias = Literal["marginal", "map", "gradient"]
-"""How a level is chosen."""
+"""The way to choose a level."""
 
 
 @record
@@ -136,7 +136,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         return Forgetting(prior, prior, level, jnp.zeros((), kind), jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Forgetting[B], dt: ArrayLike | None) -> Forgetting[B]:
-        """Let time pass. How much is forgotten in it is chosen when y arrives."""
+        """Advance the belief by a step of time. How much is forgotten in it is chosen when y arrives."""
         later = self.learner.time_update(belief.belief, dt)
         # The first observation meets the prior itself.
         step = jnp.where(belief.t == 0, 0.0, 1.0) * (1.0 if dt is None else as_like(dt, belief.pending))

@@ -1,4 +1,4 @@
-"""What wrappers ask the learners inside: for forecasts, for expectations, or for a function of x."""
+"""Questions of wrappers to the learners inside: for forecasts, for expectations, or for a function of x."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from credo.likelihoods import (
 __all__ = ["Answer", "ChosenFunction", "Question", "forecast_mixture", "weighted"]
 
 Answer: TypeAlias = Predictive | Expectation
-"""What a learner answers."""
+"""The answer of a learner."""
 
 Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
 """`question(learner, belief, x)`."""

@@ -173,7 +173,7 @@ class RunningMoments:
 
     @property
     def restarts(self) -> Array:
-        """How often the moments began again, since the entries were of other units (D,)."""
+        """The number of times that the moments began again because the entries were of other units (D,)."""
         return self.values[..., 8]
 
     @property
@@ -192,7 +192,7 @@ class RunningMoments:
         return jnp.minimum(as_like(clip, self.values), jnp.sqrt(self.count))
 
     def gap(self, x: Array) -> Array:
-        """How far entries are from the mean (D,)."""
+        """The differences between entries and the mean (D,)."""
         return (x - self.values[..., 1]) - self.values[..., 2]
 
     def z(self, x: Array, clip: ArrayLike) -> Array:

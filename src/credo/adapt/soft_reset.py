@@ -106,7 +106,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
         return Resettable(prior, prior, whole - 1, jnp.ones((), kind), jnp.zeros((), kind), whole)
 
     def advance(self, belief: Resettable[B], dt: ArrayLike | None) -> Resettable[B]:
-        """Let time pass, in which the world may change."""
+        """Advance the belief by a step of time, in which the world may change."""
         kind = belief.change.dtype
         length = jnp.maximum(belief.run_length, 0).astype(kind)
         t = jnp.maximum(belief.t, 1).astype(kind)

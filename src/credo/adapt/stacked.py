@@ -43,7 +43,7 @@ TAILS = (2.5, 5.0)
 """The degrees of freedom that errors of numbers may have, where none are given."""
 
 NOISE = InverseGamma(10.0, 10.0, 0.998)
-"""What is believed at first of the variance of standardised errors, and how it is forgotten."""
+"""The first belief about the variance of standardised errors, and how it is forgotten."""
 
 
 @record
@@ -215,7 +215,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         return Stacking(prior, stack, jnp.tile(both, (rates, 1)), jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Stacking[B], dt: ArrayLike | None) -> Stacking[B]:
-        """Let the other one take over, and let time pass for members and coefficients."""
+        """Advance members and coefficients by a step of time, in which the other forecast may take over."""
         rates = jnp.atleast_1d(jnp.asarray(self.switching)).astype(belief.log_joint.dtype)
         return replace(
             belief,
@@ -225,7 +225,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         )
 
     def _row(self, law: Predictive) -> _Row:
-        """What the members of a mixture forecast, as a row of the regression."""
+        """The forecasts of the members of a mixture, as a row of the regression."""
         if not isinstance(law, WeightedPredictive):
             raise CredoError(
                 f"Stacked is for learners whose forecasts are mixtures; this one is a {type(law).__name__}."
@@ -246,7 +246,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         return _Row(outputs.T)
 
     def _law(self, stack: Any, row: _Row) -> Predictive:
-        """What the regression forecasts."""
+        """The forecast of the regression."""
         law = self.regression.predictive(stack, row.inputs, None, None, None)
         if row.location is None or row.scale is None:
             return law

@@ -285,7 +285,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
     def _plan(
         self, belief: Scaling[Any], x: PyTree, target: Target
     ) -> tuple[PyTree, RunningMoments | None, Plan]:
-        """What `_take` gives, and what to do with the row."""
+        """The results of `_take`, and the plan for the row."""
         assert belief.target is not None and belief.waiting is not None
         (row, inputs) = self._take(belief, x)
         clip = self.target_clip

@@ -119,7 +119,7 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         return Stretch(prior, log_weights, jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Stretch[B], dt: ArrayLike | None) -> Stretch[B]:
-        """Let another factor take over, and let time pass for the learner inside."""
+        """Advance the learner inside by a step of time, in which another factor may take over."""
         logs = fixed_share(belief.log_weights, self.switching)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
 

@@ -59,7 +59,7 @@ class Waiting:
 
     @property
     def filled(self) -> Array:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return jnp.sum(self.weight > 0, dtype=jnp.int32)
 
     def keep(self, x: Array, y: Array, weight: Array) -> Waiting:
@@ -70,7 +70,7 @@ class Waiting:
 
 
 class Scaled(NamedTuple):
-    """What is known after a row with a target, as a `Proposal` says it."""
+    """The results of a row with a target, named as in a `Proposal`."""
 
     belief: Any
     target: RunningMoments
@@ -98,7 +98,7 @@ class Plan(NamedTuple):
 
 
 class _Trip(NamedTuple, Generic[B]):
-    """What one trip of the loop hands to the next."""
+    """The values that one trip of the loop hands to the next."""
 
     number: Array
     belief: B
@@ -180,8 +180,8 @@ def learn_scaled(
 
 
 def planned(before: RunningMoments, waiting: Waiting, x: Array, target: Target, clip: ArrayLike) -> Plan:
-    """What to do with a row, whose standardised inputs are x (D,); a CredoError if it has another number
-    of inputs than those that wait. `clip` is the largest size of a standardised target that is learned.
+    """The plan for a row, whose standardised inputs are x (D,); a CredoError if it has another number of
+    inputs than those that wait. `clip` is the largest size of a standardised target that is learned.
     """
     if jnp.shape(x) != (waiting.rows.shape[1] - 2,):
         raise CredoError(

@@ -140,7 +140,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
         return Memory(prior, prior, None, None, logits, zero, zero)
 
     def advance(self, belief: Memory[B], dt: ArrayLike | None) -> Memory[B]:
-        """Let time pass. Nothing moves, since the weights account for time."""
+        """Advance the clock. Nothing moves, since the weights account for time."""
         return replace(belief, belief=at_time(belief.belief, belief.belief.t + 1))
 
     def _believe(self, belief: Memory[B], logits: Array) -> B:

@@ -64,7 +64,7 @@ class Proposing(Learner[W]):
 
     @abstractmethod
     def advance(self, belief: W, dt: ArrayLike | None) -> W:
-        """Let time pass; the clock `t` of the wrapper's own belief is set afterwards, for all alike."""
+        """Advance the belief by a step of time; its own clock `t` is set afterwards, for all alike."""
 
     @abstractmethod
     def propose(self, belief: W, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None) -> Proposal[W]:
@@ -224,7 +224,7 @@ class Wrapper(Proposing[W], Generic[W, B]):
         return replace(belief, belief=inner)
 
     def advance(self, belief: W, dt: ArrayLike | None) -> W:
-        """Let time pass in the learner inside."""
+        """Advance the learner inside by a step of time."""
         return self.outer(belief, self.learner.time_update(self.inner(belief), dt))
 
     def ask(self, belief: W, x: PyTree, question: Question) -> Answer:

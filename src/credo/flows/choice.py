@@ -56,11 +56,11 @@ class Chosen(NamedTuple):
         return cls(maps, jnp.where(jnp.max(table) > -jnp.inf, jnp.argmax(table), len(maps)))
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
-        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
+        """The images of points (K, d), and log |det| of the Jacobian at each (K,)."""
         return self._switch(lambda bayes: bayes.forward_density(points), points)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
-        """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
+        """The preimages of points (K, d), and log |det| of the forward Jacobian there (K,)."""
         return self._switch(lambda bayes: bayes.backward(points), points)
 
     def _switch(self, go: Callable[[FlowMap], tuple[Array, Array]], points: Array) -> tuple[Array, Array]:

@@ -99,16 +99,16 @@ def solve_stack(matrices: Array, columns: Array) -> Array:
 
 
 Residual: TypeAlias = Literal["bounded", "convex"]
-"""What a step adds to a point: any hidden units under a bound, or the gradient of a convex function."""
+"""The term that a step adds: any hidden units under a bound, or the gradient of a convex function."""
 
 REACH = 0.9
 """rho: the bound of the Lipschitz constant of U tanh(W u + b)."""
 
 TURNS = 40
-"""How many fixed-point iterations invert a step."""
+"""The number of fixed-point iterations that invert a step."""
 
 DESCENTS = 12
-"""How many damped Newton steps invert a convex step."""
+"""The number of damped Newton steps that invert a convex step."""
 
 SPAN = 4.0
 """The bound of |s|."""
@@ -186,7 +186,7 @@ class FlowStep:
         return jax.lax.scan(turn, bent, None, length=DESCENTS)[0]
 
     def _newton(self, near: Array, bent: Array) -> Array:
-        """What a Newton step takes off the points `near` (N, d) on the way to those that become `bent`."""
+        """The shift that a Newton step takes off `near` (N, d), on the way to points that become `bent`."""
         hidden = jnp.tanh(near @ self.inner.T + self.bias[None, :])
         slopes = jax.lax.stop_gradient(1 - hidden**2)
         jacobians = jacobians_of_update(*jax.lax.stop_gradient((self.outer, slopes, self.inner)))
@@ -194,7 +194,7 @@ class FlowStep:
 
 
 def pack_size(dim: int, width: int, residual: Residual = "bounded") -> int:
-    """How many numbers of the hypernetwork make a step."""
+    """The number of values of the hypernetwork that make a step."""
     outer = width if residual == "convex" else dim * width
     return 3 * dim + dim * (dim - 1) // 2 + outer + dim * width + width
 

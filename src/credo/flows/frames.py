@@ -179,7 +179,7 @@ def axis_features(frame: Frame) -> Array:
 
 
 def embedding_inputs(frame: Frame) -> Array:
-    """What is embedded of every particle (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
+    """The embedded inputs of particles (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
     # compressed in one piece: XLA would take them apart, and be slow at it
     steep = jnp.concatenate([frame.bend * frame.scales[None, :], level[:, None]], axis=1)
@@ -189,7 +189,7 @@ def embedding_inputs(frame: Frame) -> Array:
 def moved_inputs(
     frame: Frame, units: Array, target: Array, scales: Array, log_likelihood: LogLikelihood
 ) -> Array:
-    """What is embedded of every particle (N, 2 d + 1) on its way: place, rest of the score, log-likelihood.
+    """The embedded inputs of particles (N, 2 d + 1) on their way: place, rest of the score, log-likelihood.
 
     The rest is what is left of the posterior's score, for a set whose prior is a normal distribution, by the
     coordinates `units` (N, d) after some steps, less that of the distribution which the base, of mean
@@ -204,7 +204,7 @@ def moved_inputs(
 
 
 def strength(frame: Frame) -> Array:
-    """How much an observation says, v / (1 + v): v is the log-likelihood's variance plus sum(lambda)."""
+    """The strength of an observation, v / (1 + v): v is the log-likelihood's variance plus sum(lambda)."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
     amount = frame.weights @ level**2 + jnp.sum(frame.precisions)
     return amount / (1 + amount)

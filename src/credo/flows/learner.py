@@ -41,13 +41,13 @@ LONE = 1.5
 """The effective number of particles below which only one counts."""
 
 SPREAD = 8
-"""How many points for each particle a forecast from a normal distribution takes."""
+"""The number of points for each particle that a forecast from a normal distribution takes."""
 
 DensityName: TypeAlias = Literal["flow", "transitions", "kernel", "normal"]
-"""What the density of the predicted particles is taken to be."""
+"""The density that the predicted particles are taken to have."""
 
 Noise: TypeAlias = Literal["matched", "free"]
-"""How the noise of a move, and the particles of the prior, are drawn."""
+"""The way in which the noise of a move, and the particles of the prior, are drawn."""
 
 
 @record

@@ -1,4 +1,4 @@
-"""What training minimises for one update, and scores of an operator on sequences that training does not see.
+"""Losses that training minimises for one update, and scores of an operator on sequences unseen in training.
 
 "elbo" is the evidence bound of the paper's Eq 20 for a single update, with the density of the discrete map:
 
@@ -31,10 +31,10 @@ __all__ = ["Loss", "mismatch", "stage_loss", "validate"]
 
 
 Loss: TypeAlias = Literal["elbo", "likelihood"]
-"""What is minimised."""
+"""The loss that is minimised."""
 
 WAVES = 128
-"""How many waves `mismatch` looks at."""
+"""The number of waves that `mismatch` looks at."""
 
 
 @runtime_checkable

@@ -29,15 +29,15 @@ Base: TypeAlias = Literal["affine"]
 """The map that is corrected: that of the linearised posterior."""
 
 MAGNIFIER = 5.0
-"""What multiplies the averages that tell a set from a reweighted one, which differ by a tenth or so."""
+"""The factor of the averages that tell a set from a reweighted one, which differ by a tenth or so."""
 
 Gradients: TypeAlias = Literal["start", "along"]
-"""Where the gradients of the log-likelihood are taken: before the first step, or before every step."""
+"""The points for gradients of the log-likelihood: before the first step, or before every step."""
 
 
 @runtime_checkable
 class FlowOperator(Protocol):
-    """What training and the learner ask of an operator: sizes, parameters, and a map for every update.
+    """An operator as training and the learner see it: sizes, parameters, and a map for every update.
 
     Attributes:
         dim: the dimension d of the state.
@@ -79,15 +79,15 @@ class FlowMap(Protocol):
     """The map of one update."""
 
     def forward(self, points: Array) -> Array:
-        """Where it takes points (K, d)."""
+        """The images of points (K, d)."""
         ...
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
-        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
+        """The images of points (K, d), and log |det| of the Jacobian at each (K,)."""
         ...
 
     def backward(self, points: Array) -> tuple[Array, Array]:
-        """What it takes to points (K, d), and log |det| of the *forward* Jacobian there (K,)."""
+        """The preimages of points (K, d), and log |det| of the *forward* Jacobian there (K,)."""
         ...
 
 
@@ -104,7 +104,7 @@ class Map:
     scales: Array
 
     def forward(self, points: Array) -> Array:
-        """Where it takes points (K, d)."""
+        """The images of points (K, d)."""
         units = self.frame.inside(points)
         for step in self.steps[:-1]:
             units = step.forward(units)
@@ -118,7 +118,7 @@ class Map:
         return middle[None, :] + last.bent(units) @ (last.matrix @ out)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
-        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
+        """The images of points (K, d), and log |det| of the Jacobian at each (K,)."""
         units = self.frame.inside(points)
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
         for step in self.steps[:-1]:
@@ -127,7 +127,7 @@ class Map:
         return self._end(units), total + self.steps[-1].log_det(units)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
-        """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
+        """The preimages of points (K, d), and log |det| of the forward Jacobian there (K,)."""
         units = (self.frame.inside(points) - self.target[None, :]) / self.scales[None, :]
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
         for step in reversed(self.steps):

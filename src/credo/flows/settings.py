@@ -32,7 +32,7 @@ _ARRAYS = ("transition", "transition_cov", "observation", "observation_cov", "in
 
 
 class Settings(NamedTuple):
-    """What is trained, on what, and how.
+    """The operator to train, the tasks to train it on, and the plan of training.
 
     Attributes:
         tasks: the tasks.

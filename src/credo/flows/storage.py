@@ -199,7 +199,7 @@ def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
 
 @record
 class History:
-    """What happened in a training.
+    """The course of a training.
 
     Attributes:
         loss, floor: the mean loss over the batch of each step, and the least that it can be in expectation
@@ -255,7 +255,7 @@ def write_training(path: Path, header: Mapping[str, object], state: Any, history
 
 
 def read_training(path: Path, header: Mapping[str, object], like: T) -> tuple[T, History]:
-    """Where a training of the settings in `header` stands: a state of the structure of `like`."""
+    """The state of a training of the settings in `header`, of the structure of `like`, and its history."""
     found, tensors = read_tree(path, "training")
     for name, value in header.items():
         if found.get(name) != value:

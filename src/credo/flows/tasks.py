@@ -1,4 +1,4 @@
-"""What an operator learns from: sequences of updates, of which training sees a pool at different stages.
+"""Tasks of an operator: sequences of updates, of which training sees a pool at different stages.
 
 A task is a sequence with a hidden truth. It stands at some stage; `observe` lets time pass and draws the next
 observation, which makes one `Stage`: a prior set, an observation and, as far as they are known, the prior's
@@ -27,7 +27,7 @@ __all__ = ["LinearGaussianTasks", "Stage", "Tasks"]
 LOG_TWO_PI = math.log(2 * math.pi)
 
 T = TypeVar("T")
-"""What a task keeps from stage to stage."""
+"""The state that a task keeps from stage to stage."""
 
 
 @record
@@ -72,7 +72,7 @@ class Tasks(ABC, Generic[T]):
 
     @abstractmethod
     def observe(self, task: T, key: Array) -> tuple[T, Stage]:
-        """Let time pass and draw the next observation."""
+        """Take a step of time and draw the next observation."""
 
     @abstractmethod
     def advance(self, task: T, stage: Stage, values: Array, key: Array) -> T:

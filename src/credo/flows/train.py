@@ -37,10 +37,10 @@ O = TypeVar("O", bound=FlowOperator)
 """The kind of operator."""
 
 Progress: TypeAlias = Callable[[History], None]
-"""What is called after every chunk of training."""
+"""The function that is called after every chunk of training."""
 
 RETREATS = 8
-"""How many times in a row training may go back before it gives up."""
+"""The number of times in a row that training may go back before it gives up."""
 
 
 @record

@@ -1,4 +1,4 @@
-"""How a particle filter proposes particles: as the dynamics say, or with a look at the observation."""
+"""Proposals of a particle filter: as the dynamics say, or with a look at the observation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Adapted", "BootstrapProposal", "Guided", "Observed", "Proposal", "is
 
 
 class Proposal(ABC):
-    """How a particle filter proposes particles. A subclass is a record and writes `propose`.
+    """The way in which a particle filter proposes particles. A subclass is a record and writes `propose`.
 
     Example:
         >>> import credo
@@ -205,7 +205,7 @@ class Adapted(Proposal):
 
 
 class Observed:
-    """What both proposals do with an observation."""
+    """The common work of both proposals on an observation."""
 
     def __init__(
         self, learner: ParticleLearner, belief: Particles, x: PyTree, y: PyTree, weight: Array

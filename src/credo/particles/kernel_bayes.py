@@ -162,7 +162,7 @@ def kernel_bayes_weights(
 
 
 class KernelLearner(ParticleLearner):
-    """What the kernel Bayes rule and the kernel Monte Carlo filter share: a posterior by weighted pairs."""
+    """The base of the kernel Bayes rule and the kernel Monte Carlo filter: a posterior by weighted pairs."""
 
     prior_ridge: ArrayLike
     ridge: ArrayLike

@@ -21,7 +21,7 @@ from credo.particles.streaming import row_scale, standardized, whole_evidence
 __all__ = ["MirrorDescent"]
 
 HALVINGS = 30
-"""How often the search for the largest step halves its interval, which makes it exact in single precision."""
+"""The number of halvings in the search for the largest step, which make it exact in single precision."""
 
 
 @record

@@ -1,4 +1,4 @@
-"""What happens to particles after resampling, so that the copies of one particle part.
+"""Moves of particles after resampling, so that the copies of one particle part.
 
 `KernelDraw` redraws them from a kernel estimate, which widens the set. `Metropolis` moves them by steps that
 leave a target in place: the smoothed predicted set times the likelihood.
@@ -24,11 +24,11 @@ Target: TypeAlias = Callable[[Array], Array]
 """The log densities (N,) of particles (N, P), up to a constant, each a function of its own particle alone."""
 
 Steps: TypeAlias = Literal["random-walk", "langevin"]
-"""How a Metropolis step is proposed."""
+"""The way in which a Metropolis step is proposed."""
 
 
 class Move(ABC):
-    """How particles move after resampling. A subclass is a record and writes `move`.
+    """A move of particles after resampling. A subclass is a record and writes `move`.
 
     Example:
         >>> isinstance(KernelDraw(), Move)

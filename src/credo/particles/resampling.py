@@ -13,7 +13,7 @@ from credo.core.types import Array
 __all__ = ["Resampling", "effective_size", "optimal_resample", "resample"]
 
 Resampling: TypeAlias = Literal["systematic", "stratified", "residual", "multinomial"]
-"""How the numbers of offspring are drawn."""
+"""The way in which the numbers of offspring are drawn."""
 
 
 def effective_size(log_weights: Array) -> Array:
@@ -134,7 +134,7 @@ def optimal_resample(key: Array, log_weights: Array, count: int) -> tuple[Array,
 
 
 def _rounding(weights: Array) -> Array:
-    """How far a product with a weight may fall short of a whole number."""
+    """The amount by which a product with a weight may fall short of a whole number."""
     return jnp.asarray(weights.shape[0] * jnp.finfo(weights.dtype).eps, weights.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What learners of a stream of known or unknown length share."""
+"""The common parts of learners of a stream of known or unknown length."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from credo.particles.moves import Target, gradients
 __all__ = ["FokkerPlanckLearner", "SteinLearner", "fokker_planck", "svgd"]
 
 Start: TypeAlias = Literal["prior", "map"]
-"""Where particles start: as predicted, or moved by the affine Gaussian map."""
+"""The places where particles start: as predicted, or moved by the affine Gaussian map."""
 
 
 class TransportLearner(ParticleLearner):
@@ -165,7 +165,7 @@ def fokker_planck(
 
 
 MANY = 64
-"""How many particles the median distance is taken of; to sort all N^2 would cost more than all else."""
+"""The number of particles for the median distance; to sort all N^2 would cost more than all else."""
 
 
 @record

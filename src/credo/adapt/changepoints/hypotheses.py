@@ -21,7 +21,7 @@ R = TypeVar("R", bound="ChangeReport")
 
 
 class ChangeReport:
-    """What every report of changes has.
+    """The base of all reports of changes.
 
     Attributes:
         change: P(something changed with this row, given all so far).
@@ -34,7 +34,7 @@ class ChangeReport:
 
 @record
 class Segments:
-    """What M hypotheses say about the past, with one entry for each hypothesis.
+    """The past according to M hypotheses, with one entry for each hypothesis.
 
     Attributes:
         run_length: steps since the first observation of the current segment (M,); -1 before any observation.
@@ -60,7 +60,7 @@ class Segments:
 
 @record
 class Changes(ChangeReport):
-    """What a step says about changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
+    """The report of a step on changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
 
     Attributes:
         change: P(a segment began with this observation, given all so far); 1 at the very first one.

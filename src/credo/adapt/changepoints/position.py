@@ -151,7 +151,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
 
     def advance(self, belief: Piece, dt: ArrayLike | None) -> Piece:
-        """Let time pass. A segment that has not begun has nothing that could move."""
+        """Advance the belief by a step of time. A segment that has not begun has nothing that could move."""
         later = self.learner.time_update(belief.belief, dt)
         unmoved = at_time(belief.belief, later.t)
         return replace(belief, belief=select(belief.state == 1, unmoved, later))

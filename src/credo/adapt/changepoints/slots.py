@@ -41,7 +41,7 @@ __all__ = ["Changepoints"]
 
 
 class _Verdict(NamedTuple):
-    """What is known about the changes of a step only while the step is being made."""
+    """The facts about the changes of a step that are known only while the step is being made."""
 
     change: Array
     pruned: Array
@@ -50,7 +50,7 @@ class _Verdict(NamedTuple):
 
 @record
 class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
-    """What run lengths and sets of changepoints share. Use `RunLength` or `ChangeTimes`."""
+    """The common base of run lengths and sets of changepoints. Use `RunLength` or `ChangeTimes`."""
 
     hazard: HazardLike = 0.01
     capacity: int = static_field(default=10)
@@ -80,12 +80,12 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     @property
     def _depth(self) -> int:
-        """How many starts of segments a hypothesis remembers."""
+        """The number of starts of segments that a hypothesis remembers."""
         return 0
 
     @property
     def successors(self) -> Successors:
-        """Whose successor a new segment is."""
+        """The rule that says which hypotheses a new segment follows."""
         if self._hazard.counts:
             return SuccessorByCount()
         return SingleSuccessor()
@@ -234,7 +234,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         return jnp.where(alarm | first, start, belief.reported), alarm
 
     def report(self, belief: Hypotheses[B], proposal: Proposal[Hypotheses[B]], used: Array) -> Changes:
-        """What the step says about changes, according to the belief that was kept."""
+        """The report of the step on changes, according to the belief that was kept."""
         change: Array
         pruned: Array
         change, pruned, alarm = proposal.extras

@@ -1,4 +1,4 @@
-"""Whose successor a new segment is, and what happens to hypotheses for which there is no room.
+"""Predecessors of a new segment, and the fate of hypotheses for which there is no room.
 
 A segment may follow all hypotheses together, those that count alike, or one.
 """
@@ -39,7 +39,7 @@ class Successors(ABC):
 
     @abstractmethod
     def births(self, capacity: int) -> int:
-        """How many segments may begin at a step, where `capacity` hypotheses are kept."""
+        """The number of segments that may begin at a step, where `capacity` hypotheses are kept."""
 
     @abstractmethod
     def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
@@ -110,7 +110,7 @@ class SuccessorOfEach(Successors):
 T = TypeVar("T")
 
 Overflow: TypeAlias = Literal["drop", "merge", "resample"]
-"""What to do when there are more hypotheses than there is room for."""
+"""The treatment of hypotheses for which there is no room."""
 
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 """All ways to handle an overflow."""

@@ -40,7 +40,7 @@ __all__ = ["GammaWeight", "InverseWishartNoise", "StudentTNoise"]
 
 
 EvidenceKind: TypeAlias = Literal["predictive", "bound"]
-"""What is reported as the evidence of an observation."""
+"""The number that is reported as the evidence of an observation."""
 
 
 @record

@@ -86,7 +86,7 @@ class OutlierIndicator(RobustLearner[B], Generic[B]):
 
 
 Weighting: TypeAlias = Literal["imq", "mahalanobis"]
-"""How the weight of an observation falls with its distance."""
+"""The function by which the weight of an observation falls with its distance."""
 
 
 @record

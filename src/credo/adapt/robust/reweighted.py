@@ -39,7 +39,7 @@ __all__ = ["Residual", "RobustLearner", "Trust", "log_peak"]
 
 @dataclass(frozen=True)
 class Residual:
-    """What a belief leaves unexplained of an observation, in units of the noise.
+    """The part of an observation that a belief leaves unexplained, in units of the noise.
 
     `error` is y - yhat (C,) in the units of y, `gap` is g = A' (y - yhat) (C,) with A A' = inv(R), and
     `spread` is V = A' H P H' A (C, C): the belief's own uncertainty. `root` is A. Outputs that were not
@@ -55,7 +55,7 @@ class Residual:
 
     @property
     def size(self) -> Array:
-        """How many outputs were observed."""
+        """The number of outputs that were observed."""
         return jnp.sum(self.seen.astype(self.gap.dtype))
 
     @property
@@ -147,7 +147,7 @@ def log_peak(size: ArrayLike) -> ArrayLike:
 
 @record
 class Trust:
-    """How much of the noise precision an observation keeps: with a weight w >= 0 the noise is R / w.
+    """The noise precision that an observation keeps: with a weight w >= 0 the noise is R / w.
 
     `root` is B (C, C) where a method chooses a whole precision B B' in units of the noise; `weight` is then
     tr(B B') / C, for the report.
@@ -174,7 +174,7 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
 
     @abstractmethod
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
-        """How far to trust the observation, by the residual of the belief before the update.
+        """The trust in the observation, by the residual of the belief before the update.
 
         If the trust of the `last` trial update is given, the residual is that of the trial.
         """

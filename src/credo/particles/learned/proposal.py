@@ -24,10 +24,10 @@ from credo.particles.resampling import Resampling
 __all__ = ["LearnedProposal", "ProposalNetwork", "learned_filter", "seen_features"]
 
 NetworkName: TypeAlias = Literal["mlp", "gru"]
-"""What a proposal looks at: the latest observation, or a memory of all."""
+"""The input of a proposal: the latest observation, or a memory of all."""
 
 LIMIT = 4.0
-"""How far, in log standard deviations, a proposal may go from the dynamics."""
+"""The distance, in log standard deviations, that a proposal may go from the dynamics."""
 
 
 @record
@@ -76,7 +76,7 @@ class ProposalNetwork:
 
     @property
     def inputs(self) -> int:
-        """How many numbers the dense layers see."""
+        """The number of inputs of the dense layers."""
         return self.size + self.seen + (self.memory if self.kind == "gru" else 0)
 
     def init(self, key: Array) -> dict[str, PyTree]:

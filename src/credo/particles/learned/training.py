@@ -26,7 +26,7 @@ from credo.particles.learned.proposal import LearnedProposal, seen_features
 __all__ = ["ProposalTraining", "Sequences", "train_proposal"]
 
 Sequences: TypeAlias = "Callable[[Array], tuple[PyTree, PyTree]] | tuple[PyTree, PyTree]"
-"""What to train on: a function of a key to one sequence (xs, ys), or sequences with a leading axis."""
+"""The data to train on: a function of a key to one sequence (xs, ys), or sequences with a leading axis."""
 
 _ADAM = optax.scale_by_adam()
 
@@ -57,7 +57,7 @@ class ProposalTraining:
 
 @record
 class _Plan:
-    """What stays the same from step to step."""
+    """The part of training that stays the same from step to step."""
 
     prior: Particles
     data: tuple[PyTree, PyTree] | None
