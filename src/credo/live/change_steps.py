@@ -1,4 +1,4 @@
-"""What a drift that is a wrapper reports about changes, row by row."""
+"""Reports about changes from a drift that is a wrapper, row by row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Steps", "collect", "join"]
 
 @record
 class Steps:
-    """What was reported at each of n rows.
+    """The reports on changes at each of n rows.
 
     Attributes:
         probs: the probability of each hypothesis or expert (n, K).

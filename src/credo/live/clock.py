@@ -1,4 +1,4 @@
-"""When rows were observed: which times can be, and the lengths of the steps between them."""
+"""Times of rows: which times can be, and the lengths of the steps between them."""
 
 from __future__ import annotations
 

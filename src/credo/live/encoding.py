@@ -102,7 +102,7 @@ class SavedImages(TypedDict):
 
 
 class Encoding(Protocol):
-    """What turns raw rows into a `Block`.
+    """An encoding of raw rows as a `Block`.
 
     Attributes:
         task: what is predicted.

@@ -41,8 +41,8 @@ FEW = 8
 
 
 class Slot(NamedTuple):
-    """What an input stands for: a feature, what it holds ("gap": whether a value is missing), and the value
-    of a text, the cycle of a time or the number of hashed words; None for what has one slot.
+    """The meaning of an input: a feature, what it holds ("gap": whether a value is missing), and the value of
+    a text, the cycle of a time or the number of hashed words; None for what has one slot.
     """
 
     name: FeatureName
@@ -137,7 +137,7 @@ class FeatureSlots:
             raise _no_dict(x) from None
 
     def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
-        """What is new in a row; a CredoError refuses a value that holds something else than before."""
+        """The new features and texts of a row; a CredoError refuses a value of another kind than before."""
         new = []
         for name, value in x.items():
             if absent(value):
@@ -247,7 +247,7 @@ class FeatureSlots:
         return self._finished(values)
 
     def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
-        """What is new in the rows of columns (n,), as if they came one by one; all values are checked."""
+        """The new features and texts of columns (n,), as if rows came one by one; all values are checked."""
         new: list[Arrival] = []
         for name, cells in columns.items():
             if cells.dtype.kind in "fiu" and self.kinds.get(name, "number") == "number":

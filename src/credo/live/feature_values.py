@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FARTHEST = LARGEST
-"""How far a number may be from its origin; what is farther counts as missing."""
+"""The largest distance of a number from its origin; what is farther counts as missing."""
 
 OUTLYING = 1e15
 """The size above which a number counts as missing where numbers are standardised."""
@@ -40,7 +40,7 @@ FeatureName: TypeAlias = Hashable
 """The name of a feature: any key of a dict."""
 
 FeatureKind: TypeAlias = Literal["number", "boolean", "text", "time", "words"]
-"""What a feature holds, decided by its first value: a text is a category, unless it has several words."""
+"""The kind of a feature, decided by its first value: a text is a category, unless it has several words."""
 
 _TIMES = ColumnSpec("", "datetime")
 _WORDS = ColumnSpec("", "text", slots=WORD_SLOTS)
@@ -58,7 +58,7 @@ def absent(value: object) -> bool:
 
 
 def kind_of(name: FeatureName, value: object) -> FeatureKind:
-    """What a feature holds, by its first value; a CredoError if that is none of these."""
+    """The kind of a feature, by its first value; a CredoError if that is none of these."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
     if isinstance(value, numbers.Real):
@@ -138,9 +138,9 @@ def sign_of(name: FeatureName, value: object) -> float:
 
 
 class Holding(NamedTuple):
-    """How a kind of values becomes inputs: what they stand for, several where `read_features` fills them; the
-    number of a value, if it has one; whether it is standardised; and whether it is counted from the first
-    value even where numbers pass as they come.
+    """The way in which a kind of values becomes inputs: what they stand for, several where `read_features`
+    fills them; the number of a value, if it has one; whether it is standardised; and whether it is counted
+    from the first value even where numbers pass as they come.
     """
 
     parts: tuple[str | None, ...] = (None,)
@@ -156,7 +156,7 @@ HOLDINGS: Mapping[FeatureKind, Holding] = {
     "words": Holding(tuple(name.removeprefix("=") for name in _WORDS.features)),
     "text": Holding(()),  # its inputs come with its values
 }
-"""How each kind is read."""
+"""The way to read each kind."""
 
 
 def text_of(value: object) -> str:

@@ -15,7 +15,7 @@ from credo.tables.schema import HOLDS
 __all__ = ["MOST_LATE", "OTHER_UNITS", "GrowingEncoder"]
 
 OTHER_UNITS = "the numbers of {} are unlike all before, ten in a row: they are standardised anew"
-"""What is said where the moments of numbers begin again."""
+"""The message when the moments of numbers begin again."""
 
 MOST_LATE = 1000
 """The most columns that may come after the first rows; others are left out."""

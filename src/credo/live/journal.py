@@ -18,7 +18,7 @@ from credo.core.errors import DataError
 __all__ = ["Journal", "Mark"]
 
 SEEN = 4096
-"""How many bytes before a place tell that a file is the one that had them."""
+"""The number of bytes before a place which tell that a file is the one that had them."""
 
 
 class Mark(TypedDict):

@@ -49,7 +49,7 @@ TARGET_CLIP = 8.0
 
 
 class Extent(NamedTuple):
-    """How a learner learns, its first inputs, whether they are standardised, and their largest size then."""
+    """Settings of a learner, its first inputs, whether they are standardised, and their largest size then."""
 
     settings: Settings
     origin: Origin

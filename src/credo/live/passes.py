@@ -128,7 +128,7 @@ def arrivals(y: np.ndarray, known: int) -> list[int]:
 
 
 def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Where to cut rows into chunks, which begin again at some of them; `starts` are in order."""
+    """The cuts of rows into chunks, which begin again at some of them; `starts` are in order."""
     if rows <= chunk and not starts:
         if rows:
             return [(0, rows)]
@@ -244,7 +244,7 @@ def learn_unscored(
 
 
 Ask: TypeAlias = Callable[[Predictive, Array, Array], PyTree]
-"""What is asked of the forecast of a row: a function of the forecast, of the row's own number, and of the
+"""The question to the forecast of a row: a function of the forecast, of the row's own number, and of the
 probabilities of quantiles. It is part of the compiled program, so define it once."""
 
 
@@ -287,7 +287,7 @@ class _Asked:
 
 
 def ask_rows(packed: PackedBelief, x: np.ndarray, y: np.ndarray, levels: np.ndarray, ask: Ask) -> PyTree:
-    """What is asked of the forecasts of N rows, at most `CHUNK`, with a leading axis N; as many tiles are
+    """The answers of the forecasts of N rows, at most `CHUNK`, with a leading axis N; as many tiles are
     computed as they take. `y` (N,) are the rows' own numbers. The bits of a row do not depend on the number
     of rows.
     """
@@ -335,7 +335,7 @@ def largest_member(belief: Belief) -> int:
 
 
 def _sizes(belief: Belief) -> list[tuple[int, int]]:
-    """How many members there are of each kind, and their number of parameters; a mixture counts once."""
+    """The number of members of each kind, and their number of parameters; a mixture counts once."""
     bank = within(belief, Bank)
     beliefs: Any = belief if bank is None else bank.beliefs
     if isinstance(beliefs, Groups):

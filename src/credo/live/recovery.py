@@ -1,4 +1,4 @@
-"""What happens when a learner refuses row after row: it begins again from its prior, and says so at once."""
+"""Recovery of a learner that refuses row after row: it begins again from its prior, and says so at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from credo.learners import Info
 __all__ = ["REFUSALS", "Recovery", "SavedRecovery"]
 
 REFUSALS = 10
-"""How many refusals in a row are taken as a sign that a belief is beyond repair."""
+"""The number of refusals in a row that are taken as a sign that a belief is beyond repair."""
 
 SHOWN = 5
 """The most rows that a sentence names."""
@@ -103,7 +103,7 @@ class Recovery:
 
     @property
     def sentence(self) -> str:
-        """What was done, and what would help; nothing if nothing was done."""
+        """The sentence on what was done, and on what would help; empty if nothing was done."""
         if not self.rows:
             return ""
         named = ", ".join(f"{row:,}" for row in self.rows[:SHOWN])

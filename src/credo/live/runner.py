@@ -348,7 +348,7 @@ def _units_known(moments: Moments) -> bool:
 
 
 def _first_known(scaling: ScaledTarget) -> int:
-    """How many rows there are up to the one that makes the units known; all of them where none does."""
+    """The number of rows up to the one that makes the units known; all of them where none does."""
     if scaling.known.any():
         return int(np.argmax(scaling.known))
     return len(scaling.known)

@@ -97,14 +97,14 @@ def _around(sums: np.ndarray) -> np.ndarray:
 
 _DAY = 86400.0
 ENOUGH = 2.5
-"""How many of a season the first rows must hold for it to be used by default."""
+"""The number of periods of a season that the first rows must hold for it to be used by default."""
 
 UNKNOWN = "its values are not known in advance; name it in `known` if they are"
 
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOptions:
-    """What a user says about a series.
+    """The description of a series by a user.
 
     Arguments:
         time: the column of times.

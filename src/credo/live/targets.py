@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 WARMUP = 10
-"""How many targets say in which units the others are."""
+"""The number of targets that say in which units the others are."""
 
 SCALER = TargetScaler(warmup=WARMUP)
-"""How the targets of a session are standardised, each by the targets before it."""
+"""The scaler that standardises each target of a session by the targets before it."""
 
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:

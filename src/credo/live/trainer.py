@@ -29,7 +29,7 @@ __all__ = ["Trainer"]
 
 
 class Trainer(Runner):
-    """What learns from the rows of a table without scoring them: a learner with all scaling around it.
+    """A learner with all scaling around it, which learns the rows of a table without scoring them.
 
     A `Session` scores each row before it learns from it. A trainer leaves that out, takes weights, and can
     standardise by a whole batch of rows. Its targets are numbers or class numbers, apart from the rows.
@@ -96,7 +96,7 @@ class Trainer(Runner):
 
     @property
     def encoder(self) -> Encoder:
-        """What turns cells into numbers."""
+        """The encoding that turns cells into numbers."""
         return self.table.encoder
 
     @property

@@ -21,7 +21,7 @@ __all__ = ["arrays", "restore", "summary"]
 
 
 class _SavedTrainer(TypedDict):
-    """What `summary` gives."""
+    """The result of `summary`."""
 
     schema: dict[str, Any]
     clip: float
@@ -37,7 +37,7 @@ class _SavedTrainer(TypedDict):
 
 
 def summary(trainer: Trainer) -> dict[str, Any]:
-    """What is fixed, and the counts, as JSON data."""
+    """The settings of a trainer, and its counts, as JSON data."""
     return {
         "schema": trainer.table.schema.to_dict(),
         "clip": trainer.encoder.clip,

@@ -1,4 +1,4 @@
-"""What the members of a bank keep of their uncertainty, by what a row costs with it."""
+"""The uncertainty that members of a bank keep, by what a row costs with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MemberFamily = Full | UnitBlocks | Diagonal
 
 
 def unit_cost(network: Network, outputs: int, inputs: int) -> int:
-    """How many numbers the covariances of all units hold: m n^2 a layer of m units with n inputs each."""
+    """The numbers in the covariances of all units: m n^2 a layer of m units with n inputs each."""
     layers = layers_of(leaf_shapes(network, outputs, (inputs,)))
     return sum(units * size**2 for size, units in layers)
 
@@ -36,7 +36,7 @@ def family_of(network: Network, outputs: int, inputs: int) -> MemberFamily:
 
 
 def numbers_of(family: MemberFamily, network: Network, outputs: int, inputs: int) -> int:
-    """How many numbers a family keeps for a network that has grown to so many outputs and inputs."""
+    """The count of numbers that a family keeps for a network grown to so many outputs and inputs."""
     if isinstance(family, UnitBlocks):
         return unit_cost(network, outputs, inputs)
     size = sum(math.prod(leaf) for leaf in leaf_shapes(network, outputs, (inputs,)))

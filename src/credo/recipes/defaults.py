@@ -79,14 +79,14 @@ FULL_COST = 400_000
 UNIT_COST = 300_000
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
-"""How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
+"""The probability that another member of a bank takes over before a row: rates that are weighed, too."""
 
 SHARPNESS = (1.4, 2.0)
-"""How much more sharply than their mean the members of a bank may forecast classes: a mean that is on its way
-from the prior is too cautious."""
+"""The factors by which members of a bank may forecast classes more sharply than their mean: a mean that is on
+its way from the prior is too cautious."""
 
 SCALE_SWITCHING = 1e-3
-"""How probable it is that another scale is right before a row."""
+"""The probability that another scale is right before a row."""
 
 OUTLIERS = 1e-3
 """The probability that a target of a regression is an outlier, of which nothing is known."""
@@ -135,7 +135,7 @@ SAMPLES = 10
 """Draws of a Monte Carlo curvature."""
 
 ALARM = 0.9
-"""How probable a new segment must be for a change to be reported. More outliers would reach 0.5."""
+"""The probability of a new segment from which a change is reported. More outliers would reach 0.5."""
 
 MIXTURE = (0.0, 1e-5, 1e-3)
 """The variance that each random walk of a mixture of experts adds at each row."""
@@ -145,7 +145,7 @@ MEMORY_LIMIT = 4 * 20_000**2
 
 
 USUAL = "bank"
-"""What learns from a table where nothing is chosen: a bank, or a single network."""
+"""The learner of a table where nothing is chosen: a bank, or a single network."""
 
 
 def model(images: bool, fast: bool = False) -> str:
@@ -183,7 +183,7 @@ def cubic(method: str, curvature: str, drift: str) -> bool:
 
 
 def drift(images: bool, ordered: bool) -> str:
-    """How parameters move between rows: not where rows are shuffled, while in a stream they walk. Over
+    """The drift of parameters between rows: none where rows are shuffled, while in a stream they walk. Over
     fourteen streams this gains 0.022 nats a row on the former inflation of 0.001, and loses 0.026 at most;
     docs/explanation/changing-worlds.md has the table.
     """

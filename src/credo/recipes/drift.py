@@ -1,4 +1,4 @@
-"""How the world of a session may change, as a setting."""
+"""Changes of the world of a session, as a setting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NUMBERS: dict[DriftKind, tuple[_Number, ...]] = {
 
 @dataclass(frozen=True)
 class Drift:
-    """How the parameters of a world may change from row to row.
+    """The way in which the parameters of a world may change from row to row.
 
     Gradually: "none", "walk" (Q, the variance added at each row), "ou" (GAMMA, the share kept), "inflation"
     (ALPHA, the share forgotten), "decay" (GAMMA, a factor), "shrink-perturb" (SHRINK, SD). At once, by a

@@ -29,7 +29,7 @@ from credo.tables.tasks import TARGET_KINDS
 __all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
 
 Sight: TypeAlias = Literal["edges", "pixels"]
-"""What a member sees of an image: `credo.models.OrientedEdges` of it, or its pixels."""
+"""The view that a member has of an image: `credo.models.OrientedEdges` of it, or its pixels."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ MORE_MEMBERS: tuple[ImageMember, ...] = (
     ImageMember(Network("mlp", (50,)), 0.03, rank=10),
     ImageMember(Network("mlp", (50, 50)), 0.01, rank=10, sight="pixels"),
 )
-"""What a wide bank has besides."""
+"""The further members of a wide bank."""
 
 
 SHARPNESS = (1.2, 1.6)
-"""How much more sharply than the belief classes may be forecast: its mean is on its way from the prior."""
+"""The factors by which classes may be forecast more sharply: the mean is on its way from the prior."""
 
 
 def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:

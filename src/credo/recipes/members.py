@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Breadth: TypeAlias = Literal["default", "wide"]
-"""How many members a bank has."""
+"""The breadth of a bank, which is the number of its members."""
 
 LINEAR = Network("linear")
 HIDDEN = Network("mlp", (20,))

@@ -110,8 +110,8 @@ def with_waves(learner: T, former: T) -> T:
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
-    """How many outputs a model has: one for numbers and two classes, two where the noise follows the inputs,
-    else one a class, or as many as there is room for where the first rows showed `first`.
+    """The number of outputs of a model: one for numbers and two classes, two where the noise follows the
+    inputs, else one a class, or as many as there is room for where the first rows showed `first`.
     """
     if not TARGET_KINDS[task].classed:
         return RECIPES[task].outputs + (noise_var == "input")

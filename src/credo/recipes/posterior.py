@@ -22,7 +22,7 @@ _PARTICLES = 1000
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is kept of the uncertainty about the P parameters.
+    """The form in which the uncertainty about the P parameters is kept.
 
     Arguments:
         kind: "full" (P^2 numbers), "diagonal" (P), "low-rank" (P (R + 1)) or "particles" (P N).
@@ -85,7 +85,7 @@ class Posterior:
         return Posterior(kind, particles=number)
 
     def numbers(self, size: int) -> int:
-        """How many numbers the family keeps of `size` parameters.
+        """The count of numbers that the family keeps of `size` parameters.
 
         >>> Posterior("low-rank", 10).numbers(100)
         1100

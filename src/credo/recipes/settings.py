@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 TaskName: TypeAlias = Task
-"""What is predicted: classes, numbers or counts."""
+"""The kind of targets to predict: classes, numbers or counts."""
 
 BaselineName: TypeAlias = Literal["sgd", "momentum", "adam", "replay"]
 """The methods that follow gradients and keep no posterior."""
@@ -43,7 +43,7 @@ NoiseVar: TypeAlias = float | Literal["input"] | None
 """A noise variance that is known, that follows the inputs, or that is learned as one number."""
 
 BudgetName: TypeAlias = Literal["fast", "default", "thorough"]
-"""How much may be computed for a row: one learner, a bank of them, or a wider bank."""
+"""The amount of computation for a row: one learner, a bank of them, or a wider bank."""
 
 METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
 """All methods."""
@@ -51,7 +51,7 @@ METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a user chooses; None leaves a choice to the session, which makes it from the data.
+    """The choices of a user; None leaves a choice to the session, which makes it from the data.
 
     Arguments:
         model: the network: a `Network`, or its text, such as "mlp:50,50".
@@ -137,7 +137,7 @@ class SavedSettings(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a session learns. Every choice is resolved, so that the same settings give the same learner.
+    """The settings of a session. Every choice is resolved, so that the same settings give the same learner.
 
     Attributes:
         task: what is predicted.
@@ -177,7 +177,7 @@ class Settings:
 
     @property
     def target(self) -> TargetKind:
-        """What the targets are."""
+        """The kind of the targets."""
         return TARGET_KINDS[self.task]
 
     @property

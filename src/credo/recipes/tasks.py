@@ -1,4 +1,4 @@
-"""How each task is learned: its likelihood, and the numbers of its learners that are its own."""
+"""Recipes of tasks: the likelihood of each, and the numbers of its learners that are its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Noise: TypeAlias = float | Literal["input"] | InverseGamma
 
 
 Start: TypeAlias = float | tuple[float, ...] | None
-"""What the biases of the outputs begin with: one number for all, or one for each; None adds nothing."""
+"""The first biases of the outputs: one number for all, or one for each; None adds nothing."""
 
 
 @dataclass(frozen=True)
 class TaskRecipe:
-    """How a task is learned: its likelihood for a noise variance, so many classes, and the first ones (0: all
+    """The recipe of a task: its likelihood for a noise variance, so many classes, and the first ones (0: all
     are fixed); by how much members of a bank may scale the variance of their outputs, whether they may trust
     their mean alone, and the degrees of freedom of heavier tails; what a target without a noise variance is;
     its own scale of prior variances; the output that forecasts a mean, where targets are learned in their own
@@ -54,13 +54,13 @@ class TaskRecipe:
 
     @property
     def outputs(self) -> int:
-        """How many outputs stand for a number: its mean alone, or also its dispersion."""
+        """The number of outputs that stand for a number: its mean alone, or also its dispersion."""
         if self.dispersion is None:
             return 1
         return 2
 
     def begin(self, start: float | None, dispersion: float | None = None) -> Start:
-        """What the biases of the outputs begin with, for that of the first and a dispersion."""
+        """The first biases of the outputs, for that of the first and a dispersion."""
         if self.dispersion is None:
             return start
         return 0.0 if start is None else start, math.log(dispersion or self.dispersion)
@@ -71,9 +71,9 @@ _AT_LEAST = 4
 
 
 def slots(first: int, classes: int) -> int:
-    """How many classes there is room for, of which the first rows showed `first`, 0 where they are fixed.
-    Room is made for several at a time, so that few programs are compiled again. Outputs that no class has
-    taken begin at the prior, and have no probability (`OpenCategorical`): without new classes nothing is
+    """The number of classes that there is room for, of which the first rows showed `first`, 0 where they are
+    fixed. Room is made for several at a time, so that few programs are compiled again. Outputs that no class
+    has taken begin at the prior, and have no probability (`OpenCategorical`): without new classes nothing is
     different.
     """
     room = first or classes

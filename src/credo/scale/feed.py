@@ -28,7 +28,7 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Marks:
-    """What the columns are that are neither inputs nor targets.
+    """The meaning of the columns that are neither inputs nor targets.
 
     Attributes:
         key: the column of the keys.
@@ -133,7 +133,7 @@ class Feed:
             self.files.append(self._ends.popleft()._replace(read=self.read))
 
     def state(self) -> tuple[dict[str, object], dict[str, Mapping[str, np.ndarray]]]:
-        """What `Feed` goes on from, as JSON data and arrays."""
+        """The state from which `Feed` continues, as JSON data and arrays."""
         meta: dict[str, object] = {
             "encoding": self.encoding.to_dict(),
             "marks": dataclasses.asdict(self.marks),

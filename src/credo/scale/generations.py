@@ -1,4 +1,4 @@
-"""Who may save into a folder: the latest that has begun there."""
+"""Generations of runs in a folder: only the latest may save into it."""
 
 from __future__ import annotations
 

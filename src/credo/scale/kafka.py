@@ -120,17 +120,17 @@ class Topic:
         return kept
 
     def close(self) -> None:
-        """Let the brokers go."""
+        """Close the connection to the brokers."""
         self._client.close()
 
 
 def _words(error: Any) -> str:
-    """What an error of the client says."""
+    """The message of an error of the client."""
     return str(error.args[0].str()).rstrip(".")
 
 
 SCHEME = "kafka://"
-"""What an address of a topic begins with: kafka://host:9092/topic."""
+"""The beginning of the address of a topic: kafka://host:9092/topic."""
 
 
 class KafkaSource:

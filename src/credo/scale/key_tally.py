@@ -1,4 +1,4 @@
-"""How well the rows of each key were forecast: sums over all keys, and a few numbers for each."""
+"""Scores of the forecasts by key: sums over all keys, and a few numbers for each."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class KeyTally:
 
 
 def _earlier(at: np.ndarray) -> np.ndarray:
-    """How many earlier entries are the same as each (n,)."""
+    """The number of earlier entries that are the same as each (n,)."""
     order = np.argsort(at, kind="stable")
     ordered = at[order]
     earlier = np.empty(len(at), np.int64)

@@ -38,7 +38,7 @@ __all__ = ["Worker", "Workers", "learn_keyed"]
 
 
 class Request(NamedTuple):
-    """What is asked: "open" the shards, or let one "apply" a batch, "save", or give its "tally"."""
+    """The request to "open" the shards, or to let one "apply" a batch, "save", or give its "tally"."""
 
     what: str
     shard: int = 0
@@ -87,7 +87,7 @@ class Shards(Protocol):
     """The shards of a run."""
 
     def apply(self, parts: Sequence[Batch]) -> None:
-        """Let each shard learn its part of a batch, at some time before the next `save` has ended."""
+        """Give each shard its part of a batch, to be learned before the next `save` has ended."""
         ...
 
     def save(self) -> None:
@@ -103,7 +103,7 @@ class Shards(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 
@@ -114,7 +114,7 @@ class Here:
         self.shards = [Shard(plan, number) for number in range(count)]
 
     def apply(self, parts: Sequence[Batch]) -> None:
-        """Let each shard learn its part of a batch."""
+        """Give each shard its part of a batch to learn."""
         for shard, part in zip(self.shards, parts, strict=True):
             shard.apply(part)
 
@@ -197,7 +197,7 @@ class Worker:
         self.post.end()
 
     def _open(self) -> None:
-        """Let the process read its checkpoints, and send it what these lack."""
+        """Make the process read its checkpoints, and send it what these lack."""
         self.flight = 0
         self.post.send(Request("open"))
         self.lines = self._receive()
@@ -400,7 +400,7 @@ class _Run:
             self.save()
 
     def metrics(self) -> dict[str, Any]:
-        """What was found, which is written beside the state."""
+        """Write the metrics beside the state, and return them."""
         found = self.shards.tally().summary()
         data = {"line": self.feed.line, "bad_rows": self.feed.bad_rows, **found}
         write_atomically(self.folder / "metrics.json", json_bytes(data))
@@ -437,7 +437,7 @@ def _shards(plan: Plan, options: KeyedOptions) -> Shards:
 
 
 def _plan(folder: Place, options: KeyedOptions, feed: Feed, settings: Settings) -> Plan:
-    """What all shards are to know."""
+    """The plan that all shards share."""
     encoding = feed.encoding
     scaled = np.zeros(encoding.schema.width, bool)
     scaled[encoding.encoder.places] = True

@@ -1,4 +1,4 @@
-"""How a source is learned with one learner for each key, and what such a run has found."""
+"""Options to learn a source with one learner for each key, and the results of such a run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Scale: TypeAlias = Literal["shared", "key"]
 """By which rows numbers are standardised."""
 
 FIXED = ("key", "time", "scale", "shards", "tile", "batch")
-"""What cannot be changed in a run, beside the target and the learner."""
+"""The options that cannot be changed in a run, beside the target and the learner."""
 
 
 @dataclass(frozen=True)
 class KeyedOptions:
-    """How a source is learned with one learner for each key.
+    """The options to learn a source with one learner for each key.
 
     Arguments:
         key: the column of the keys; a cell is known by its text.
@@ -81,7 +81,7 @@ class KeyedOptions:
             require_integer("evict", self.evict, 4)
 
     def words(self) -> dict[str, Any]:
-        """What cannot be changed later, as JSON data."""
+        """The options that cannot be changed later, as JSON data."""
         fixed = {name: getattr(self, name) for name in FIXED}
         chosen = {name: one for name, one in dataclasses.asdict(self.learner).items() if one is not None}
         plain = {
@@ -106,7 +106,7 @@ class KeyedOptions:
 
 @dataclass(frozen=True)
 class KeyedResult:
-    """What a run has found so far, over all its parts.
+    """The results of a run so far, over all its parts.
 
     Attributes:
         folder: the folder of the run, with `predictions`, `metrics.json` and the state of the shards.

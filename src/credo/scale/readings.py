@@ -1,4 +1,4 @@
-"""What a run has read of a topic, in its folder, so that its lines are the same ones again."""
+"""The record of what a run has read of a topic, in its folder, so that its lines are the same ones again."""
 
 from __future__ import annotations
 

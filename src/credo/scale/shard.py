@@ -30,7 +30,7 @@ __all__ = ["Plan", "Shard"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What all shards have in common, which is the same in every process.
+    """The settings that all shards have in common, which are the same in every process.
 
     Attributes:
         folder: the folder of the run, or its address.

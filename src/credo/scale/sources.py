@@ -1,4 +1,4 @@
-"""Where the rows of a run come from: a file, or a folder of files that grows, here or at an address."""
+"""Sources of the rows of a run: a file, or a folder of files that grows, here or at an address."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _events(
 
 
 Reason: TypeAlias = Literal["inputs", "targets", "weights", "labels", "update"]
-"""Why a row was refused."""
+"""The reason why a row was refused."""
 
 FEW = 3
 """So many refused rows in a thousand are passed over in silence."""
@@ -170,7 +170,7 @@ def _labels(ys: PyTree, length: int) -> np.ndarray:
 def count_refusals(
     xs: PyTree, ys: PyTree, weights: ArrayLike | None, ok: np.ndarray, scores: Scores
 ) -> dict[Reason, int]:
-    """How many rows were refused, by reason. A row without a target is missing, and not refused."""
+    """The number of rows that were refused, by reason. A row without a target is missing, and not refused."""
     length = len(ok)
     missing = _rows(ys, length, np.isnan)
     reasons: dict[Reason, np.ndarray] = {
@@ -195,7 +195,7 @@ def count_refusals(
 
 
 def sentence(refused: Mapping[Reason, int], length: int) -> str:
-    """How many of the rows were refused, and why."""
+    """The sentence on how many of the rows were refused, and why."""
     total = sum(refused.values())
     why = "; ".join(f"{count:,} with {_WORDS[reason]}" for reason, count in refused.items())
     was = "row was" if length == 1 else "rows were"
@@ -208,7 +208,7 @@ Progress: TypeAlias = Callable[[int, int, Scores], None]
 
 @dataclasses.dataclass(frozen=True)
 class Report(Generic[B]):
-    """How well a learner did on a stream.
+    """The results of a learner on a stream.
 
     Attributes:
         metrics: numbers by name, over all scored rows.
@@ -238,7 +238,7 @@ class Report(Generic[B]):
 
     @property
     def missing(self) -> int:
-        """How many rows had no target."""
+        """The number of rows that had no target."""
         return self.skipped - sum(self.refused.values())
 
     def curve(self, name: LossName, window: int | None = None) -> np.ndarray:

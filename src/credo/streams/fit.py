@@ -29,7 +29,7 @@ from credo.streams.run import leading
 __all__ = ["BatchFit", "fit"]
 
 Expectation: TypeAlias = Literal["linearized", "mc"]
-"""How the expected log-likelihood of the ELBO is computed."""
+"""The way in which the expected log-likelihood of the ELBO is computed."""
 
 # The least number of rows that are measured together, and the parameters from which there are no more.
 BLOCK = 64
@@ -160,7 +160,7 @@ def fit(
 
 
 def _together(size: int) -> int:
-    """How many rows are measured together: about P, since their QR decomposition costs P^3 or more."""
+    """The number of rows to measure together: about P, since their QR decomposition costs P^3 or more."""
     if size > WIDE:
         return BLOCK
     return max(BLOCK, min(size, 512))

@@ -29,7 +29,7 @@ B = TypeVar("B", bound=Belief)
 """The kind of belief that a learner keeps."""
 
 Answer: TypeAlias = Callable[[Predictive], PyTree]
-"""What a forecast is asked for: a function from the predictive to a tree of arrays."""
+"""The question to a forecast: a function from the predictive to a tree of arrays."""
 
 Last: TypeAlias = tuple[Array, tuple[Array, ...], tuple[Array, ...]]
 """The belief as words, its large arrays, and the info of the last row where it needs an array of its own."""
@@ -222,7 +222,7 @@ class Pack(Generic[B]):
             return program.read(program.compiled(self._setting, (words, others), row))
 
     def step(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> Info:
-        """Let time pass and learn a row, as `learner.step` does.
+        """Take a step of time and learn a row, as `learner.step` does.
 
         Arguments:
             x, y: one row of inputs and its observation: numbers, NumPy arrays, or trees of them.

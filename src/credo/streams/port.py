@@ -68,7 +68,7 @@ class Port:
         self.asked = self._question.views[0]
 
     def learn(self) -> bool:
-        """Let time pass and learn the row in `x` and `y`, with weight 1.
+        """Take a step of time and learn the row in `x` and `y`, with weight 1.
 
         Returns:
             Whether it was taken in, as `Info.ok` says.

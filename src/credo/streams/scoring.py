@@ -77,12 +77,12 @@ class Clocked(Protocol):
 
     @property
     def t(self) -> Array:
-        """How many times `predict` has been called."""
+        """The number of calls of `predict`."""
         ...
 
 
 class Settings(TypedDict):
-    """How rows are forecast."""
+    """The settings of forecasts of rows."""
 
     key: Array | None
     method: ForecastName | None
@@ -161,7 +161,7 @@ def _moments(predictive: Predictive) -> Array:
 
 
 def _optional(member: Callable[[], Array]) -> Array | None:
-    """What a predictive answers, or None if it has no such answer."""
+    """The answer of a predictive, or None if it has no such answer."""
     try:
         return member()
     except CredoError:

@@ -28,7 +28,7 @@ B = TypeVar("B")
 """The kind of belief that the learner keeps."""
 
 Search: TypeAlias = Literal["grid", "gradient"]
-"""How hyper-parameters are searched."""
+"""The way in which hyper-parameters are searched."""
 
 Score: TypeAlias = Callable[[tuple[Array, ...], PyTree, PyTree], tuple[Array, Array]]
 """From hyper-parameters and a stream to the log evidence and the number of observations taken in."""

@@ -27,7 +27,7 @@ __all__ = ["Acting", "Saveable", "layout_of", "require_sound"]
 
 @runtime_checkable
 class Acting(Protocol):
-    """What acts on a learner of rewards and is saved with its belief: an agent."""
+    """An agent, which acts on a learner of rewards and is saved with its belief."""
 
     @property
     def rewards(self) -> Learner[Any]:
@@ -40,7 +40,7 @@ class Acting(Protocol):
 
 
 Saveable: TypeAlias = Learner[Any] | Acting
-"""What a file holds beside its belief."""
+"""A learner or an agent, which a file holds beside its belief."""
 
 
 def require_sound(learner: Saveable, belief: PyTree, file: str) -> None:
@@ -84,7 +84,7 @@ def _records(value: object, kind: type) -> Iterator[Any]:
 
 
 def layout_of(belief: PyTree) -> Unravel | None:
-    """How the parameters of a belief are laid out, if it has parameters."""
+    """The layout of the parameters of a belief, if it has parameters."""
     return next(_records(belief, Unravel), None)
 
 

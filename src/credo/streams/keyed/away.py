@@ -115,7 +115,7 @@ class Away:
             self._file.execute(_OLDER, (epoch,))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._file.close()
 
     def _write(self, entries: Sequence[Entry]) -> None:

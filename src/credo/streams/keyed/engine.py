@@ -78,11 +78,11 @@ class Stack:
 
     @property
     def keys(self) -> int:
-        """How many keys there are, in memory and away."""
+        """The number of keys, in memory and away."""
         return len(self.table) + self.absent
 
     def pass_over(self, learn: Callable[..., tuple[Array, Array]], *arguments: Any, row: int = 2) -> Array:
-        """Let a program have the matrix, as its argument number `row`, and keep what it gives back."""
+        """Give a program the matrix, as its argument number `row`, and keep what it gives back."""
         words, reports = learn(*arguments[:row], self._words[0], *arguments[row:])
         self._words.append(words)
         return reports
@@ -192,7 +192,7 @@ def require_memory(capacity: int, size: int) -> None:
 
 
 def tile_places(slots: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
-    """Where each row stands, tile number * width + lane (n,), and how many tiles there are.
+    """The place of each row, tile number * width + lane (n,), and the number of tiles.
 
     There are as few tiles as there can be: the rows of the commonest key, or n / width. Rows are laid out
     key by key, lane after lane (the wrap-around rule of McNaughton, 1959, "Scheduling with deadlines and
@@ -219,7 +219,7 @@ def tile_places(slots: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
 
 
 Late: TypeAlias = Literal["refuse", "now"]
-"""What becomes of rows that are earlier than another of their key."""
+"""The treatment of rows that are earlier than another of their key."""
 
 TILES = 1024
 """The most tiles of different keys in a compiled call."""
@@ -369,7 +369,7 @@ class Engine:
         return outcome, info, slots
 
     def ask(self, names: list[KeyName], xs: PyTree, clock: np.ndarray | None, answer: Answer) -> Any:
-        """What is asked of the forecasts of the rows of a part of a call."""
+        """The answers of the forecasts for the rows of a part of a call."""
         slots = self._bring(names)
         known = slots >= 0
         dts = None if clock is None else np.where(known, clock - self.stack.table.times[slots], 0.0)
@@ -445,7 +445,7 @@ class Engine:
         return None
 
     def _renew(self) -> None:
-        """Let new keys begin at the mixture of the beliefs of the latest keys."""
+        """Set the first belief of new keys to the mixture of the beliefs of the latest keys."""
         most = POOLED if self.evict is None else min(POOLED, self.evict // 4)
         some = self.stack.table.latest(most)
         slots = np.full(POOLED, self.stack.capacity, np.int32)

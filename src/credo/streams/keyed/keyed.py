@@ -115,12 +115,12 @@ class Keyed(Generic[B]):
 
     @property
     def tile(self) -> int:
-        """How many keys are stepped together."""
+        """The number of keys that are stepped together."""
         return self._engine.tile
 
     @property
     def rows(self) -> int:
-        """How many rows were learned."""
+        """The number of rows that were learned."""
         return self._engine.rows
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from credo.core.types import ArrayLike
 __all__ = ["KeyName", "from_text", "key_names", "salt", "to_bytes", "to_text"]
 
 KeyName: TypeAlias = int | str | bytes
-"""What a row may have as its key."""
+"""The key of a row."""
 
 _KINDS = {int, str, bytes}
 

@@ -41,7 +41,7 @@ _KEPT = 2
 _TOGETHER = 128
 
 Kind: TypeAlias = Literal["rows", "keys"]
-"""What is in a page."""
+"""The content of a page."""
 
 _KINDS: tuple[Kind, ...] = ("rows", "keys")
 
@@ -59,7 +59,7 @@ class PageFile(NamedTuple):
     crc: int
 
     def path(self, folder: Place) -> Place:
-        """Where it is."""
+        """The place of the page in a folder."""
         return folder / f"{self.kind}-{self.epoch:08d}-{self.group:06d}.pages"
 
 

@@ -52,8 +52,8 @@ POOLED = 1024
 
 @dataclass(frozen=True)
 class Lanes:
-    """What the programs of keys depend on: the form of one key, how many keys are stepped side by side, the
-    first belief of a key by its inputs, and whether beliefs draw by keys of their own.
+    """The properties that the programs of keys depend on: the form of one key, how many keys are stepped side
+    by side, the first belief of a key by its inputs, and whether beliefs draw by keys of their own.
     """
 
     form: Form
@@ -171,7 +171,7 @@ def _learning(lanes: Lanes, row: WordLayout) -> Built:
 
 
 def _changes(info: Info) -> PyTree:
-    """What an update reports about changes; other reports are for those who step one learner."""
+    """The report of an update on changes; other reports are for those who step one learner."""
     extras = info.extras
     if isinstance(extras, ChangeReport):
         return {"change": extras.change, "alarm": extras.alarm}
@@ -180,7 +180,7 @@ def _changes(info: Info) -> PyTree:
 
 @functools.lru_cache(maxsize=256)
 def forecaster(lanes: Lanes, row: WordLayout, capacity: int, tiles: int, answer: Answer) -> Built:
-    """What is asked of the forecasts of the rows of the first tiles (tiles, tile, words)."""
+    """The program that answers from the forecasts of the rows of the first tiles (tiles, tile, words)."""
     build = functools.partial(_forecasting, lanes, row, answer)
     return Built(*program("keyed-forecast", (lanes, row, answer), build, lanes.blank(row, capacity, tiles)))
 

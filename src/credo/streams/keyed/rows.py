@@ -1,4 +1,4 @@
-"""What was forecast and learned for rows with keys."""
+"""Forecasts and reports for rows with keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["KeyedRows"]
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """What was forecast and learned for the rows of a call of `Keyed.learn`, in their order.
+    """The forecasts and reports for the rows of a call of `Keyed.learn`, in their order.
 
     Attributes:
         outcome: the forecasts before learning with their scores, arrays (n, ...): `mean`, `sd`, `probs`,

@@ -107,7 +107,7 @@ class KeyTable:
         return slots
 
     def remove(self, slots: np.ndarray) -> None:
-        """Let some slots be free."""
+        """Free some slots."""
         at = self._start(self._codes[slots], self._kinds[slots])
         last = len(self._index) - 1
         rows = np.arange(len(slots))
