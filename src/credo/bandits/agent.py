@@ -55,7 +55,7 @@ class Choice:
 
 
 ScaleName: TypeAlias = Literal["online"]
-"""How inputs are scaled."""
+"""The scaling of inputs."""
 
 
 @record
@@ -152,7 +152,7 @@ class Agent:
         return self.rewards.init(params, var=var, **others)
 
     def expect(self, belief: AgentBelief[Any], x: PyTree) -> Expectation:
-        """What is believed about the expected rewards of all arms at the next step.
+        """The belief about the expected rewards of all arms at the next step.
 
         Arguments:
             belief: the belief.
@@ -202,7 +202,7 @@ class Agent:
         dt: ArrayLike | None = None,
         key: Key | None = None,
     ) -> tuple[AgentBelief[Any], Info]:
-        """Let time pass, and learn the reward of the chosen arm.
+        """Apply the time update, and learn the reward of the chosen arm.
 
         Arguments:
             belief: the belief.
@@ -256,7 +256,7 @@ def _choose(
 
 
 def _expected(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> tuple[Expectation, Array, Array]:
-    """What is expected of each arm, with its means and standard deviations in the rewards' own units.
+    """The distribution of expected rewards, with its means and standard deviations in the rewards' own units.
 
     `_choose` asks for it in a branch, which leaves fewer operations ready at once in either part. If there
     are more than eight, XLA wakes another thread, which can take longer than the decision.

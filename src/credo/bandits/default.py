@@ -42,7 +42,7 @@ ARM_VAR = 0.04
 MOST_VAR = 1.0
 
 NUMBERS = 300_000
-"""How many numbers the covariances of all arms' waves may have together, where this leaves `FEWEST` waves."""
+"""The most numbers in the covariances of all arms' waves together, if this leaves `FEWEST` waves."""
 
 LINES = ((0.1, 0.0), (0.01, 3e-4))
 """The linear members: the noise of rewards, and by which variance a step each one walks."""
@@ -51,17 +51,17 @@ LINE_VAR = 0.1
 """Their prior variance."""
 
 JUDGED = LossRate(0.5, least=WAVE_NOISE, first=0.5, forgetting=0.995)
-"""How much a squared error counts: as where noise has the variance of the latest errors for every member."""
+"""The weight of a squared error: as if the noise had the variance of the latest errors for every member."""
 
 # The probabilities at a step that waves and lines take over from each other, and one line from the other.
 APART = 1e-4
 AMONG = 1e-3
 
 WIDTH = 0.7
-"""How many standard deviations the default policy adds."""
+"""The number of standard deviations that the default policy adds."""
 
 GROWTH = 1.5
-"""How its squared width grows for an arm that is little known."""
+"""The growth of its squared width for an arm that is little known."""
 
 FLOOR = 1e-3
 """The least probability of an arm."""

@@ -1,4 +1,4 @@
-"""How arms share a learner: one learner an arm, one output an arm, or one row of features an arm.
+"""Ways in which arms share a learner: one learner an arm, one output an arm, or one row of features an arm.
 
 A design is a learner whose inputs are pairs (context, arm), so that rewards are learned by the verbs that all
 learners have; and it says what is expected of every arm at one context.

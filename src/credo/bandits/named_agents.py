@@ -42,7 +42,7 @@ _NUMBERED = ("ucb", "egreedy", "squarecb")
 
 
 class BanditProblem(NamedTuple):
-    """What an agent must know of the world.
+    """The properties of the world that an agent must know.
 
     `inputs` is the length of a context, or of the row of an arm, or None; `design` is "actions" where a
     context has a row for every arm; `binary` rewards are 0 or 1; `scale` asks for standardised contexts;

@@ -1,4 +1,4 @@
-"""What the reward of one arm changes, where every arm has a learner of its own: the part of that arm.
+"""Updates of one arm's part of a belief, if every arm has a learner of its own.
 
 An update of an agent returns a belief about all arms, of which nearly all is as it was. Here the part of one
 arm is taken out, learns, and comes back alone, so that an update costs what one arm costs.
@@ -36,7 +36,7 @@ class OneArm(ArmBeliefs[Any]):
 
 
 class ArmStep(NamedTuple):
-    """What a reward changes.
+    """The changes that a reward makes.
 
     Attributes:
         before: the belief after the time update.

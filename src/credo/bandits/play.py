@@ -26,10 +26,10 @@ Params: TypeAlias = PyTree | Callable[[Array], PyTree]
 """The prior mean, or a function of a key that draws one for each seed."""
 
 BINS = 20
-"""How many classes of probability P(best) is checked in."""
+"""The number of classes of probability in which P(best) is checked."""
 
 _WORLD, _DECISION, _REWARD, _UPDATE, _ADVANCE, _PARAMS = range(6)
-"""What the keys of a seed are for."""
+"""The purposes of the keys of a seed."""
 
 
 class _Waiting(NamedTuple):
@@ -41,7 +41,7 @@ class _Waiting(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What is kept of a step."""
+    """The record of a step."""
 
     arm: Array
     reward: Array
@@ -52,7 +52,7 @@ class _Row(NamedTuple):
 
 
 class _Tally(NamedTuple):
-    """How often arms were the best, by the probability they were chosen with (BINS,) each."""
+    """Counts of how often arms were the best, by the probability of their choice (BINS,) each."""
 
     claimed: Array
     best: Array
@@ -74,7 +74,7 @@ def play(
     delay: int = 0,
     options: Mapping[str, PyTree] | None = None,
 ) -> PlayReport:
-    """Let an agent play, once for every seed, each with its own world or order of the data.
+    """Run an agent in an environment, once for every seed, each time with its own world or order of the data.
 
     Arguments:
         agent: the agent, or what `default_agent` gives.

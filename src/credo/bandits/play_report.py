@@ -1,4 +1,4 @@
-"""What became of an agent in an environment: rewards, regret, arms, and whether P(best) was true."""
+"""The record of an agent in an environment: rewards, regret, arms, and whether P(best) was true."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PlayReport:
 
     @property
     def pulls(self) -> np.ndarray:
-        """How often each arm was chosen in each run (S, K), up to the largest arm that was chosen."""
+        """The number of choices of each arm in each run (S, K), up to the largest arm that was chosen."""
         size = int(self.arms.max()) + 1
         return np.stack([np.bincount(run, minlength=size) for run in self.arms])
 

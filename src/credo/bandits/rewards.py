@@ -88,12 +88,12 @@ B = TypeVar("B", bound=Belief)
 """The kind of belief that the learner keeps."""
 
 UnitsName: TypeAlias = Literal["online"]
-"""How the units of rewards are found."""
+"""The way in which the units of rewards are found."""
 
 
 @record
 class AgentBelief(Generic[B]):
-    """What an agent believes.
+    """The belief of an agent.
 
     Attributes:
         belief: the belief of the learner, or the beliefs of the arms' learners.

@@ -23,7 +23,7 @@ REWARD_SD = 0.4
 and 1 is about this, and for them the priors and the noise of the default agent were chosen."""
 
 WARMUP = 10
-"""How many rewards say what their units are."""
+"""The number of rewards from which their units are found."""
 
 
 def numbers_of(context: PyTree) -> PyTree:
@@ -63,7 +63,7 @@ class FirstRewards:
 
     @property
     def filled(self) -> Array:
-        """How many rewards wait."""
+        """The number of rewards that wait."""
         return jnp.sum(self.rows[:, 2] > 0, dtype=jnp.int32)
 
     def gap(self, reward: Array) -> Array:
@@ -104,7 +104,7 @@ class FirstRewards:
 
 @record
 class LearnedUnits:
-    """What is known of the units of rewards: the location and the scale of z = (reward - location) / scale.
+    """The learned units of rewards: the location and the scale of z = (reward - location) / scale.
 
     The scale is the standard deviation of the first ten rewards (more, while all are alike), divided by
     `REWARD_SD`, and the location their mean. If these have two values only, as rewards of 0 and 1 do, the

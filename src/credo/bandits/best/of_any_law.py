@@ -48,7 +48,7 @@ _FALL = 15.0
 """By how much the log density has fallen at the ends."""
 
 _FRACTIONS = (1.0, 0.7, 0.45, 0.25, 0.1)
-"""Where cells end between the mode and an end."""
+"""The ends of cells, as shares of the way from the mode to an end."""
 
 _LEAST = 1e-12
 
@@ -120,7 +120,7 @@ def _columns(values: Array) -> Array:
 
 
 def _ends(fall: Callable[[Array], Array], slope: Callable[[Array], Array], start: Array) -> Array:
-    """Where the log density has fallen by `_FALL`: Newton's method from outside, which never overshoots."""
+    """The place where the log density fell by `_FALL`: Newton's method from outside never overshoots."""
 
     def step(_: int, d: Array) -> Array:
         return d - (fall(d) + _FALL) / slope(d)

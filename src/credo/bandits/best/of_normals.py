@@ -25,14 +25,14 @@ _LEAST_DF = 0.1
 """The least degrees of freedom."""
 
 _HILL = 5.5
-"""What is added to df in Hill's expansion: his a = df - 1/2, for six degrees of freedom more."""
+"""The number that is added to df in Hill's expansion: his a = df - 1/2, for six degrees of freedom more."""
 
 _NORMAL = 1e6
-"""Degrees of freedom from which the law is taken as normal."""
+"""Degrees of freedom from which the distribution is taken as normal."""
 
 
 class StudentTerms(NamedTuple):
-    """What a Student-t distribution needs to know of its degrees of freedom; see `student_law`."""
+    """The terms of a Student-t distribution that depend only on its degrees of freedom; see `student_law`."""
 
     df: Array
     rate: Array
@@ -113,10 +113,10 @@ _TAIL = 1e-5
 """The probability beyond each end."""
 
 _LEAST = 1e-12
-"""What stands in place of a distribution function of 0, so that one may divide by it."""
+"""A number in place of a distribution function of 0, so that one may divide by it."""
 
 _STUDENT_COST = 2
-"""What a value of a Student-t costs, in values of a normal distribution."""
+"""The cost of a value of a Student-t, in values of a normal distribution."""
 
 _FAR = 1e14
 """The greatest distance, in scales, whose square is taken."""
@@ -200,7 +200,7 @@ def _best_of_two(location: Array, scale: Array, allowed: Array) -> Array:
 
 
 def _steps(spread: Array, free: Array | None) -> Array:
-    """How far the edges lie from the centre of each component (Q, K, J)."""
+    """The distances of the edges from the centre of each component (Q, K, J)."""
     if free is None:
         end = NormalDist().inv_cdf(1.0 - _TAIL / spread.shape[0])
         quantiles = jnp.asarray((-end, *_NORMAL_EDGES, end), spread.dtype)

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-"""What an integrand needs to know."""
+"""The parameters of an integrand."""
 
 MANY = 200
 """The number of cells from which `merge_cells` is worth its cost."""
@@ -42,13 +42,13 @@ _SORTED = 256
 """The number of values from which `sort` is faster than counting."""
 
 _CHUNK = 1600
-"""How many exponentials are taken at once."""
+"""The number of exponentials that are taken at once."""
 
 _UNROLLED = 6
 """The number of chunks from which a loop is worth its cost."""
 
 _MERGED = 72
-"""How many cells are left when cells are merged."""
+"""The number of cells that are left when cells are merged."""
 
 
 def ascending(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What an environment is: the world of a bandit, as pure functions of a state and a key; and its noise."""
+"""Environments: the worlds of bandits, as pure functions of a state and a key; and their noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ContextDesign: TypeAlias = Literal["outputs", "actions"]
 
 @record
 class Context:
-    """What an agent sees before it chooses.
+    """The information that an agent has before it chooses.
 
     Attributes:
         x: the context, any pytree: an array (d,), features of every arm (K, d), or None.
@@ -107,7 +107,7 @@ class Environment(ABC, Generic[S]):
 
     @property
     def steps(self) -> int | None:
-        """How many steps there are, such as the number of rows; None if there is no end."""
+        """The number of steps, such as the number of rows; None if there is no end."""
         return None
 
     @property
@@ -117,7 +117,7 @@ class Environment(ABC, Generic[S]):
 
     @property
     def unit(self) -> ArrayLike:
-        """What a reward of 1 is worth in the units in which results are reported."""
+        """The worth of a reward of 1, in the units in which results are reported."""
         return 1.0
 
     @abstractmethod
@@ -133,7 +133,7 @@ class Environment(ABC, Generic[S]):
 
     @abstractmethod
     def context(self, state: S) -> Context:
-        """What an agent may know before it chooses.
+        """The information that an agent may use for its choice.
 
         Arguments:
             state: the state.
@@ -193,7 +193,7 @@ class Environment(ABC, Generic[S]):
         return drawn
 
     def regret(self, state: S, arm: ArrayLike) -> Array:
-        """How much the best allowed arm is expected to earn above the chosen one: the pseudo-regret.
+        """The expected reward of the best allowed arm minus that of the chosen one: the pseudo-regret.
 
         Arguments:
             state: the state.

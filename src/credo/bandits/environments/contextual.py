@@ -25,7 +25,7 @@ from credo.likelihoods import LikelihoodBase, Normal
 __all__ = ["ContextualArms", "ContextualState", "Products", "ProductsState"]
 
 ContextLaw: TypeAlias = Literal["normal", "sphere"]
-"""How contexts are drawn: from N(0, I), or uniformly on the unit sphere."""
+"""The distribution of contexts: N(0, I), or uniform on the unit sphere."""
 
 
 def draw_rows(key: Array, shape: tuple[int, ...], law: ContextLaw) -> Array:

@@ -1,4 +1,4 @@
-"""How the arms of an environment change with time: not at all, by a random walk, or by jumps."""
+"""Motions of the arms of an environment: none, a random walk, or jumps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Drifts", "Jumps", "Motion", "Still", "require_motion"]
 
 
 class Motion(ABC):
-    """How what an environment drew for its arms changes from step to step. To add one, write `move`.
+    """A motion of the values that an environment drew for its arms. To add one, write `move`.
 
     Example:
         >>> import credo

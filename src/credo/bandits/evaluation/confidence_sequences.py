@@ -32,7 +32,7 @@ from credo.bandits.logs import Log
 __all__ = ["Bounds", "bounds_of", "confidence_sequence"]
 
 SHIFT = 4.0
-"""How far below 0 the terms of the doubly robust estimator may be."""
+"""The most by which the terms of the doubly robust estimator may be below 0."""
 
 _FASTEST = 0.5
 

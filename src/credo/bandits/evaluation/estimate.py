@@ -31,7 +31,7 @@ _HOW: dict[IntervalName, str] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a policy would have earned a row, in units of the reward.
+    """An estimate of what a policy would have earned per row, in units of the reward.
 
     Arguments:
         value: the estimate.

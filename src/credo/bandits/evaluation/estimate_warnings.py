@@ -1,4 +1,4 @@
-"""What an evaluation refuses, and what speaks against an estimate, in sentences."""
+"""Refusals of an evaluation, and warnings about an estimate, in sentences."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def weight_warnings(
     *,
     given: bool,
 ) -> Iterator[str]:
-    """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
+    """Warnings about the weights of an estimate: no overlap, few effective rows, cut weights, a wrong mean.
 
     `cut` (n,) are the weights that the estimator uses, and `clip` their bound, which may be `given`.
     """

@@ -51,7 +51,7 @@ ESTIMATORS: tuple[EstimatorName, ...] = get_args(EstimatorName)
 
 
 class EstimatorKind(NamedTuple):
-    """What an estimator uses: weights of the rewards, a direct model, a division by the sum of the weights.
+    """The parts of an estimator: weights of the rewards, a direct model, division by the sum of the weights.
 
     `cuts` is what becomes of weights above the bound without being asked, `tunes` is the rule that chooses
     this bound (sqrt(N) if it is None), and `adapts` says whether rows have weights of their own.
@@ -78,7 +78,7 @@ KINDS: dict[EstimatorName, EstimatorKind] = {
     "switch-slope": EstimatorKind(True, True, False, "drop", "slope"),
     "dr-adaptive": EstimatorKind(True, True, False, adapts=True),
 }
-"""What each estimator uses."""
+"""The parts of each estimator."""
 
 
 def cut_weights(weights: np.ndarray, kind: EstimatorKind, clip: float | None) -> np.ndarray:

@@ -131,7 +131,7 @@ def few_rows_factor(rows: float, level: float) -> float:
 
 
 _UNSEEN = 1e-3
-"""How many rows a corner counts as: none, but for a barrier that keeps the search inside."""
+"""The weight of a corner, in rows: none, but for a barrier that keeps the search inside."""
 
 _STEPS = 200
 _ENOUGH = 1e-12
@@ -176,7 +176,7 @@ def likelihood_interval(
 
 
 def _cost_of_mean(gaps: np.ndarray, counts: np.ndarray) -> float:
-    """What the log likelihood loses at best where the mean of these numbers must be 0."""
+    """The least loss of the log likelihood if the mean of these numbers must be 0."""
     if not np.any(gaps):
         return 0.0
     ends = -1.0 / gaps.max() * (1.0 - 1e-12), -1.0 / gaps.min() * (1.0 - 1e-12)

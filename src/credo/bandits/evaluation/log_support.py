@@ -1,4 +1,4 @@
-"""How much of a log speaks about a policy: rows without weight, effective rows, and the largest weights."""
+"""The support of a policy in a log: rows without weight, effective rows, and the largest weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from credo.bandits.logs import Log
 __all__ = ["Support", "log_support", "support_of"]
 
 LARGEST = 5
-"""How many of the largest weights are kept."""
+"""The number of largest weights that are kept."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """How much of a log speaks about a policy. It prints as a sentence.
+    """The support of a policy in a log: how much the log says about it. It prints as a sentence.
 
     Attributes:
         rows: the rows with rewards.

@@ -24,7 +24,7 @@ from credo.bandits.logs.contexts import features_of
 __all__ = ["FOLDS", "arm_values"]
 
 FOLDS = 5
-"""How many parts of the rows are left out in turn."""
+"""The number of parts of the rows, which are left out in turn."""
 
 _BLOCKS = 20
 _RATES = np.array([0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0])

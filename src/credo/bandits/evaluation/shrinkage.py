@@ -28,16 +28,16 @@ import numpy as np
 __all__ = ["BOUNDS", "Cut", "Rule", "candidate_bounds", "cut_by", "tuned_bound"]
 
 Cut: TypeAlias = Literal["clip", "drop", "shrink"]
-"""What becomes of weights above the bound."""
+"""The treatment of weights above the bound."""
 
 Rule: TypeAlias = Literal["mse", "slope"]
-"""How a bound is chosen by the log."""
+"""The rule by which the log chooses a bound."""
 
 BOUNDS = 30
-"""How many bounds are tried, beside none."""
+"""The number of bounds that are tried, beside none."""
 
 _REACH = 0.5
-"""How many standard errors wide the intervals of SLOPE are, on each side."""
+"""The width of the intervals of SLOPE on each side, in standard errors."""
 
 
 def cut_by(weights: np.ndarray, cut: Cut, bound: float) -> np.ndarray:

@@ -172,7 +172,7 @@ class _Decider(Protocol):
 
 @dataclass(frozen=True)
 class AgentPolicy:
-    """What an agent would do with a belief that stays as it is.
+    """The policy of an agent with a belief that stays as it is.
 
     The estimate is then that of the agent as it is now, which learns no more. If the belief comes from the
     same log, the estimate is too good: evaluate on rows that the agent has not seen.

@@ -1,4 +1,4 @@
-"""What a log holds about a policy: weights, a direct model, and the terms of the estimators.
+"""A log prepared for the evaluation of a policy: weights, a direct model, and the terms of the estimators.
 
 Weights of the rows of an adaptive log, by which rows that are expected to be noisy count for less.
 
@@ -67,10 +67,10 @@ __all__ = [
 
 
 EXPECTED = 20.0
-"""How many rows with the greatest weights are replaced by their expectation."""
+"""The number of rows with the greatest weights that are replaced by their expectation."""
 
 PRIOR = 2.0
-"""How many rows of all arms are added to those of an arm."""
+"""The number of rows of all arms that are added to those of an arm."""
 
 
 def design_factor(
@@ -144,7 +144,7 @@ FEW = 10.0
 
 @dataclass(frozen=True)
 class Terms:
-    """What the rows of a log give to an estimator: V(x), g (r - q) and g, (N,) each.
+    """The terms of an estimator from the rows of a log: V(x), g (r - q) and g, (N,) each.
 
     `normalises` says that D is the sum of g, and not N. `shares` (N,) are weights h of the rows, of mean 1;
     None is 1 for all.
@@ -177,8 +177,8 @@ class Terms:
 
     @property
     def influence(self) -> np.ndarray:
-        """What each row gives, (N,), with the value as the mean; linearised where the weights are divided by
-        their sum."""
+        """The contribution of each row, (N,), with the value as the mean; linearised if the weights are
+        divided by their sum."""
         if self.normalises:
             mean = self.weights.mean()
             ratio = self.correction.mean() / mean
@@ -384,7 +384,7 @@ def unseen_corners(
 
 
 def reach_beyond(terms: np.ndarray) -> float:
-    """How many times as far from their mean as the farthest of some terms (N,) one may be that was not seen.
+    """The largest distance of an unseen term from the mean, relative to the farthest of some terms (N,).
 
     It is 2, or more if few rows carry the variance: 10 over their effective number, (sum d^2)^2 / sum d^4.
     """

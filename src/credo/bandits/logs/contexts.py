@@ -1,4 +1,4 @@
-"""What a log must hold, names and numbers of arms and rows of probabilities; and its contexts.
+"""Checks of a log, for names and numbers of arms and rows of probabilities; and its contexts.
 
 Contexts are JSON values, columns, rows, and features of a regression.
 """
@@ -102,7 +102,7 @@ ACTIONS = "actions"
 _TARGET = "\0reward"
 
 TAGS = 64
-"""How many tags of a column a regression knows."""
+"""The number of tags of a column that a regression knows."""
 
 
 def contexts_of(contexts: Any) -> PyTree:
@@ -200,7 +200,7 @@ def row_of(contexts: PyTree, row: int) -> PyTree:
 
 
 def features_of_arm(own: Any, place: int) -> Any:
-    """What the columns of the arms' features say of one arm."""
+    """The features of one arm, from the columns of the arms' features."""
     if own is None:
         return {}
     if not isinstance(own, Mapping):

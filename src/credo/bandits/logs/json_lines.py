@@ -31,7 +31,7 @@ __all__ = [
 
 
 MARK = "#"
-"""What stands between the id of a slate and the number of a place, from 2."""
+"""The separator between the id of a slate and the number of a place, from 2."""
 
 
 class DecisionLine(NamedTuple):
@@ -171,7 +171,7 @@ def plain(
 
 
 _KINDS = frozenset(np.dtype(letter).type for letter in "?bhilqBHILQefd")
-"""What the numbers of an array may be, so that lists have them as truth values, ints and floats."""
+"""The types of numbers in an array that lists have as truth values, ints and floats."""
 
 
 def _whole(value: Any) -> np.ndarray | None:

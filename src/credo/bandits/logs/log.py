@@ -287,7 +287,7 @@ def dsjson_of(log: Log, row: int) -> dict[str, Any]:
 
 
 def _split(context: Any, arms: int) -> tuple[dict[str, Any], Any]:
-    """What the arms share, as namespaces, and what is of each arm."""
+    """The shared part of a context, as namespaces, and the parts of the arms."""
     if context is None:
         return {}, None
     if isinstance(context, Mapping):

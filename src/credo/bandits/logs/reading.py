@@ -37,7 +37,7 @@ LogSource: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[s
 
 
 class ReadCounts(NamedTuple):
-    """How many lines of each kind a reader of a log has read.
+    """The numbers of lines of each kind that a reader of a log has read.
 
     Attributes:
         decisions: the decisions that were read.
@@ -64,7 +64,7 @@ class ReadCounts(NamedTuple):
     unweighed: int = 0
 
     def sentences(self) -> tuple[str, ...]:
-        """What a reader may want to know, one sentence each, without full stops."""
+        """The facts that a reader may want to know, one sentence each, without full stops."""
         left_out = "left out"
         said = (
             (self.duplicates, "line repeats an id", "lines repeat an id", "the first one counts"),

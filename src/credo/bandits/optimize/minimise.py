@@ -65,7 +65,7 @@ def minimize(
 
 
 def _number(value: object) -> float | None:
-    """What a function gave: a finite number, or None if its trial failed."""
+    """The value that a function gave: a finite number, or None if its trial failed."""
     if value is None:
         return None
     array = np.asarray(value)

@@ -36,7 +36,7 @@ __all__ = ["Optimizer", "read_notes"]
 NAME = "optimizer"
 
 LARGEST_ASKED = 2**31 - 1
-"""How many questions a file may count."""
+"""The largest number of questions that a file may count."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _SavedChoices(TypedDict):
 
 
 class _SavedNotes(TypedDict):
-    """What `write_notes` gives, by whose form it is checked."""
+    """The form of the notes that `write_notes` gives, by which they are checked."""
 
     bounds: dict[str, _SavedRange | _SavedChoices] | list[tuple[float, float]]
     goal: GoalName
@@ -244,7 +244,7 @@ def read_value(value: object) -> float:
 
 
 SAME = 1e-6
-"""How far the numbers of a point, which lie between -1 and 1, may be from those that were asked for."""
+"""The largest distance of a point's numbers, which lie between -1 and 1, from those that were asked for."""
 
 
 class Pending:
@@ -534,7 +534,7 @@ class Optimizer:
         return [(point.copy(), value) for point, value in zip(told.points, told.values, strict=True)]
 
     def expect(self, points: Sequence[object]) -> tuple[np.ndarray, np.ndarray]:
-        """What is believed about the values of some points, without the noise.
+        """The belief about the values of some points, without the noise.
 
         Arguments:
             points: the points (M of them).

@@ -57,7 +57,7 @@ class Parameter:
         return seen
 
     def seen_as(self, value: Any) -> Any:
-        """What an optimiser is told of a value, which is in the range or an option; NaN may be one."""
+        """The form of a value, which is in the range or an option, for an optimiser; NaN may be an option."""
         if self.options is not None:
             same = (one is value or one == value or (one != one and value != value) for one in self.options)
             return f"{list(same).index(True)}"

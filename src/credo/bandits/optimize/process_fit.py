@@ -33,7 +33,7 @@ ENOUGH = 1e-4
 
 
 class _Place(NamedTuple):
-    """Where the descent is: the point, its value and gradient, the inverse Hessian, and the next step."""
+    """The state of the descent: the point, its value and gradient, the inverse Hessian, and the next step."""
 
     point: Array
     value: Array
@@ -99,13 +99,14 @@ def climb_in_box(
 
 
 STEPS = 25
-"""How many steps a start is climbed."""
+"""The number of steps of a climb from a start."""
 
-# The inverse-gamma law of the variance of the function, for values of variance 1.
+# The inverse-gamma distribution of the variance of the function, for values of variance 1.
 SHAPE = 2.0
 SCALE = 1.0
 
-# The laws of the logarithms of length scales, of the noise in units of that variance, and of the bend.
+# The distributions of the logarithms of length scales, of the noise in units of that variance, and of the
+# bend.
 LENGTH_SD = 1.0
 NOISE = 1e-4
 NOISE_SD = 3.0
@@ -127,7 +128,7 @@ ROUNDING = 1e-7
 MOST_ROUNDING = 1e-6
 
 STARTS = ((0.0, 1e-3, 1.0), (-1.0, 1e-4, 0.1))
-"""Where the search starts: length scales (as logarithms, from their medians), noise and bend."""
+"""The starts of the search: length scales (as logarithms, from their medians), noise and bend."""
 
 
 @jax.custom_vjp

@@ -1,4 +1,4 @@
-"""What a point promises under a belief, by each acquisition, as a function of its row that can be climbed.
+"""The promise of a point under a belief, by each acquisition, as a function of its row that can be climbed.
 
 Expected improvement and the knowledge gradient are logarithms, so that they can be climbed where the promise
 itself is 0 in floating point (Ament et al. 2023, "Unexpected improvements to expected improvement for
@@ -144,7 +144,7 @@ def _log_sum(terms: Array) -> Array:
 
 
 AcquisitionName: TypeAlias = Literal["ei", "kg", "thompson", "ucb"]
-"""How the next point is chosen."""
+"""The rule by which the next point is chosen."""
 
 Promise: TypeAlias = Callable[[Array], Array]
 """From a row (D,) to a number, which is large where a trial promises much."""

@@ -164,7 +164,7 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
 
 
 GoalName: TypeAlias = Literal["max", "min"]
-"""What is looked for."""
+"""The value that is looked for: the largest or the smallest."""
 
 # Near how many of the best trials the maximiser looks, and how many a knowledge gradient compares.
 BEST = 8
@@ -303,7 +303,7 @@ class Search:
         return _spread(self, trials)
 
     def belief(self, trials: Trials) -> tuple[Any, Units]:
-        """What the learner believes after the trials, for the next one; and the units of its values."""
+        """The belief of the learner after the trials, for the next one; and the units of its values."""
         return _learn(self, trials)
 
     def expect(self, belief: Any, rows: Array) -> tuple[Array, Array]:
@@ -355,7 +355,7 @@ def _learn(search: Search, trials: Trials) -> tuple[Any, Units]:
 
 @verb(static=(), kept=True)
 def _label(search: Search, labels: Trials) -> Any:
-    """What is believed about which points fail."""
+    """The belief about which points fail."""
     return fit_process(_labeller(search), search.space, labels, 1.0, False, centred=False)[0]
 
 
@@ -381,7 +381,7 @@ def _propose(search: Search, belief: Any, trials: Trials, labelled: Any) -> Arra
 
 
 def _promise(search: Search, belief: Any, trials: Trials, key: Array) -> tuple[Promise, Array]:
-    """What points promise by the acquisition, and the rows near which to look."""
+    """The promise of points by the acquisition, and the rows near which to look."""
     learner = search.learner
     sign = search.sign
     kind = trials.values.dtype

@@ -22,7 +22,7 @@ Candidate: TypeAlias = "dict[str, Option] | np.ndarray"
 """A point as users see it: a dict by names, or an array (d,) where the bounds are an array."""
 
 AnyBounds: TypeAlias = "Mapping[str, Sequence[object] | Given] | Sequence[Sequence[float]] | ArrayLike"
-"""What describes a space: see `Optimizer`."""
+"""The description of a space: see `Optimizer`."""
 
 
 ABSENT = object()

@@ -14,7 +14,7 @@ __all__ = ["Trials"]
 
 @record
 class Trials:
-    """What is known after some trials: the state of a search, of a fixed size.
+    """The record of some trials: the state of a search, of a fixed size.
 
     Attributes:
         rows: the points that were tried, encoded (N, D); the first `count` rows count.

@@ -19,10 +19,10 @@ Option: TypeAlias = str | int | float | bool | None
 """A value of a variable."""
 
 ROUNDING = 1e-6
-"""How far, relative to an end of a range, a number may be outside: as single precision rounds the end."""
+"""The distance that a number may be outside a range, relative to its end: single precision rounds it."""
 
 GRID = 2.0**22
-"""How many steps there are between 0 and 1 of an encoded number."""
+"""The number of steps between 0 and 1 of an encoded number."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Range:
 
     @property
     def columns(self) -> int:
-        """How many numbers of a row it takes."""
+        """The number of columns of a row that it takes."""
         return 1
 
     @property
@@ -66,7 +66,7 @@ class Range:
 
     @property
     def count(self) -> int | None:
-        """How many values there are; None if they are not counted."""
+        """The number of values; None if they are not counted."""
         if self.whole or self._constant:
             return round(self.high - self.low) + 1
         return None
@@ -196,7 +196,7 @@ class Choices:
 
     @property
     def columns(self) -> int:
-        """How many numbers of a row it takes."""
+        """The number of columns of a row that it takes."""
         return len(self.options)
 
     @property
@@ -206,7 +206,7 @@ class Choices:
 
     @property
     def count(self) -> int:
-        """How many options there are."""
+        """The number of options."""
         return len(self.options)
 
     def every(self) -> list[np.ndarray]:

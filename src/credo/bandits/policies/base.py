@@ -1,4 +1,4 @@
-"""What all policies share: allowed arms, a floor under their probabilities, and a sum of 1."""
+"""The common part of all policies: allowed arms, a floor under their probabilities, and a sum of 1."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ class UCB(Policy):
         return share_ties(mean + self._width(sd, allowed) * sd, allowed)
 
     def _width(self, sd: Array, allowed: Array) -> Array:
-        """How many standard deviations are added for each arm (K,)."""
+        """The number of standard deviations that are added for each arm (K,)."""
         alpha = jnp.asarray(self.alpha, sd.dtype)
         least = jnp.min(jnp.where(allowed & (sd > 0), sd, jnp.inf))
         times_less = jnp.where(sd > 0, sd / least, 1.0) ** 2 / jnp.asarray(self.slack, sd.dtype)

@@ -19,7 +19,7 @@ Share: TypeAlias = tuple[float, float]
 
 
 class Limits(NamedTuple):
-    """What holds the choice of a decision: which slots are allowed (K,), and the least and the largest
+    """The limits of the choice of a decision: which slots are allowed (K,), and the least and the largest
     probability of each (2, K), None if they are not bounded.
     """
 
@@ -161,7 +161,7 @@ class Arms:
         return bounds
 
     def limits(self, names: Iterable[str] | None = None) -> Limits:
-        """What holds a choice among arms of these names; a CredoError if none may be chosen."""
+        """The limits of a choice among arms of these names; a CredoError if none may be chosen."""
         if names is None:
             return self._usual
         return Limits(self.mask(names), self.bounds)

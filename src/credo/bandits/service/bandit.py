@@ -193,28 +193,28 @@ class Bandit:
 
     @property
     def belief(self) -> AgentBelief[Any]:
-        """What the agent believes now."""
+        """The current belief of the agent."""
         return self._engine.programs.unpack(self._engine.state.words)
 
     @property
     def version(self) -> int:
-        """How often the belief has changed."""
+        """The number of changes of the belief so far."""
         return self._engine.state.version
 
     @property
     def counts(self) -> Counts:
-        """What the bandit has met so far."""
+        """The numbers of decisions and rewards so far."""
         with self._engine.books:
             return Counts(**{**self._engine.tally, "pending": self._engine.window.pending})
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What stands in the places of vectors of contexts by name."""
+        """The names of the places in vectors of contexts by name."""
         return self._engine.inputs.contexts.names
 
     @property
     def schema(self) -> ContextSchema:
-        """What contexts by name, and the features of arms, have become; `print` shows a table."""
+        """The encoding of contexts by name, and of the features of arms, so far; `print` shows a table."""
         with self._engine.books:
             return schema_of(self._engine.inputs, self._engine.reward_range)
 
@@ -280,7 +280,7 @@ class Bandit:
         arm_changes.apply(self._engine, self._prior, "remove", name)
 
     def forbid(self, name: str) -> None:
-        """Let an arm be chosen no more. It is remembered, and its rewards are learned.
+        """Exclude an arm from future choices. It is remembered, and its rewards are learned.
 
         Raises:
             CredoError: there is no such arm.
@@ -288,7 +288,7 @@ class Bandit:
         arm_changes.apply(self._engine, self._prior, "forbid", name)
 
     def allow(self, name: str) -> None:
-        """Let an arm be chosen again.
+        """Allow an arm to be chosen again.
 
         Raises:
             CredoError: there is no such arm.
@@ -454,7 +454,7 @@ class Bandit:
         return [*learned, *[None] * (len(ids) - stop)]
 
     def _places(self, id: str) -> int:
-        """How many places a slate has in the window; 0 if it is not there."""
+        """The number of places of a slate in the window; 0 if it is not there."""
         window = self._engine.window
         count = 0
         while window.get(place_id(id, count + 1)) is not None:
@@ -554,7 +554,7 @@ class Bandit:
         return observing.observe(self._engine, context, arm, reward, propensity, arms, id)
 
     def tick(self, now: float | None = None) -> int:
-        """Let the decisions whose time is over leave the window.
+        """Remove the decisions whose time is over from the window.
 
         Arguments:
             now: the time in seconds; None asks the clock. Time never goes back.
@@ -567,7 +567,7 @@ class Bandit:
         return lost
 
     def explain(self, id: str) -> Explanation:
-        """Why a decision was taken, and what is believed about it now.
+        """Explain why a decision was taken, and what is believed about it now.
 
         Arguments:
             id: the id of a decision in the window.

@@ -18,7 +18,7 @@ Names: TypeAlias = Iterable[str] | Mapping[str, Any] | None
 
 
 class Asked(NamedTuple):
-    """What a caller passed: the context, and the features of arms where the call brought some."""
+    """The arguments of a caller: the context, and the features of arms if the call brought some."""
 
     context: Any
     features: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What callers say under an id: a few letters that stand for it, and what is refused."""
+"""The content that callers send under an id: a few letters that stand for it, and what is refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _table(context: Any) -> np.ndarray | None:
 
 
 def _digest(array: np.ndarray | None, letters: str) -> str:
-    """What stands for letters and an array of finite numbers."""
+    """A digest of letters and an array of finite numbers."""
     digest = hashlib.blake2b(letters.encode(), digest_size=8)
     if array is not None:
         digest.update(str(array.shape).encode())

@@ -107,8 +107,8 @@ class Copies:
 def _writer(
     axes: tuple[int, ...], kinds: tuple[Kinds, Kinds], patches: int, anew: bool
 ) -> Callable[..., Any]:
-    """What writes parts of arms into arrays that are given away for it, or into copies; `kinds` are the
-    shapes and dtypes of the arrays and of the parts.
+    """A program that writes parts of arms into arrays that are given away for it, or into copies; `kinds` are
+    the shapes and dtypes of the arrays and of the parts.
     """
 
     def write(arrays: Arrays, patches: tuple[Patch, ...]) -> Arrays:

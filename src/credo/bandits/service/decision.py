@@ -1,4 +1,4 @@
-"""What a bandit answers: decisions, what became of a reward, counts and explanations."""
+"""The answers of a bandit: decisions, what became of a reward, counts and explanations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ArmDecision", "Counts", "Explanation", "Observed", "RewardStatus"]
 
 
 class RewardStatus(enum.StrEnum):
-    """What became of a reward. Only `LEARNED` is true.
+    """The status of a reward. Only `LEARNED` is true.
 
     "learned": it was learned. "added": it is a part of a reward, which is learned when the last of it comes.
     "duplicate": this reward, or this part, came before. "conflict": another one came for this decision, and
@@ -66,7 +66,7 @@ class ArmDecision(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a bandit has met so far.
+    """The numbers of decisions and rewards of a bandit so far.
 
     Attributes:
         decisions: the decisions.
@@ -124,7 +124,7 @@ class Observed(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why an arm was chosen, and what is believed about the arms at that context today.
+    """The reason why an arm was chosen, and the belief about the arms at that context today.
 
     Attributes:
         decision: the decision.

@@ -73,11 +73,11 @@ class Flights:
 
 
 OnMissing: TypeAlias = Literal["drop"] | float
-"""What becomes of a decision whose window ends without a reward: nothing, or this reward is learned."""
+"""The treatment of a decision whose window ends without a reward: nothing, or this reward is learned."""
 
 
 class State(NamedTuple):
-    """What a decision depends on, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
+    """The state behind a decision, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
 
     words: Held
     version: int
@@ -316,7 +316,7 @@ class Engine:
         return name
 
     def expire(self, now: float, room: int = 0) -> int:
-        """Let decisions whose window is over leave, and learn the default reward of those without one."""
+        """Remove decisions whose window is over, and learn the default reward of those without one."""
         with self.books:
             if not self.window.over(now, room):
                 return 0
@@ -338,7 +338,7 @@ class Engine:
         return silent
 
     def defaults(self, silent: Sequence[Entry]) -> list[tuple[Entry, float]]:
-        """What comes to the rewards of decisions whose window is over: nothing if parts of it came."""
+        """The addition to the reward of each decision whose window is over: nothing if parts of it came."""
         return [(entry, 0.0 if entry.parts else float(self.on_missing)) for entry in silent]
 
     def learn(
@@ -375,7 +375,7 @@ class Engine:
 
 
 class Service(NamedTuple):
-    """What a bandit is made of: what decides and learns, and the belief before any reward, if known."""
+    """The parts of a bandit: what decides and learns, and the belief before any reward, if known."""
 
     engine: Engine
     prior: AgentBelief[Any] | None

@@ -1,4 +1,4 @@
-"""Why a bandit chose an arm."""
+"""Explanations of the choices of a bandit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from credo.core.verbs import verb
 __all__ = ["explain"]
 
 NAMED = 20
-"""How many arms a sentence names."""
+"""The largest number of arms that a sentence names."""
 
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
@@ -66,7 +66,7 @@ def _shared(engine: Engine, entry: Entry) -> tuple[tuple[str, ...], ...]:
 
 
 def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:
-    """What a belief says of the arms as they were, by name: mean, sd, and the probability of being best."""
+    """The view of a belief on the arms as they were, by name: mean, sd, and probability of being best."""
     key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
     agent = jax.tree.map(jnp.asarray, engine.agent)  # a program with numbers of Python's is not kept
     rows = _ask(agent, belief, engine.x_of(entry), jnp.asarray(entry.numbers[3] > 0), key)

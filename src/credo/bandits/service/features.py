@@ -32,7 +32,7 @@ _PLAIN = frozenset((float, bool, str, type(None)))
 """The types of values that are cells."""
 
 _DEEPEST = 20
-"""How deep objects and lists may lie in one another."""
+"""The depth to which objects and lists may be nested."""
 
 _WORDS = ColumnSpec("", "text", slots=16)
 """The places that the words of a text share."""
@@ -63,7 +63,7 @@ class Phrase(NamedTuple):
 
     @property
     def places(self) -> list[float]:
-        """What its words are in the places that they share."""
+        """The values of its words in the places that they share."""
         parts = np.zeros((1, _WORDS.slots))
         hash_words(_WORDS, [self.text], parts, 0)
         words: list[float] = parts[0].tolist()
@@ -174,7 +174,7 @@ LISTED = 1000
 
 @record
 class Features:
-    """How contexts by name, such as `{"age": 31, "device": "phone"}`, become vectors of fixed length.
+    """The encoding of contexts by name, such as `{"age": 31, "device": "phone"}`, as vectors of fixed length.
 
     A name takes free places of the vector when it is first seen. A number takes one, where it stands in
     standard deviations from the mean of the contexts before it, cut off at min(clip, sqrt(contexts before)),
@@ -226,7 +226,7 @@ class Features:
 
 
 class ContextFeature(NamedTuple):
-    """How the values under one name, in contexts or in the features of arms, are encoded.
+    """The encoding of the values under one name, in contexts or in the features of arms.
 
     Attributes:
         name: the name, such as "user.age".
@@ -261,11 +261,11 @@ class _Number:
     moments: ColumnMoments = field(default_factory=ColumnMoments)
 
     def parts(self, name: str) -> dict[int, str]:
-        """What stands in its places."""
+        """The names of its places."""
         return {self.slot: name}
 
     def feature(self, name: str) -> ContextFeature:
-        """What it has become."""
+        """The encoding of its values."""
         moments = self.moments
         return ContextFeature(name, "number", (self.slot,), (), moments.count, moments.mean, moments.sd)
 
@@ -279,14 +279,14 @@ class _Time:
     moments: ColumnMoments = field(default_factory=ColumnMoments)
 
     def parts(self, name: str) -> dict[int, str]:
-        """What stands in its places."""
+        """The names of its places."""
         cycles = HOLDINGS["time"].parts[1:]
         return {self.slot: name} | {
             self.slot + place: f"{name}: {cycle}" for place, cycle in enumerate(cycles, 1)
         }
 
     def feature(self, name: str) -> ContextFeature:
-        """What it has become."""
+        """The encoding of its values."""
         moments = self.moments
         mean = self.origin + moments.mean
         return ContextFeature(name, "time", tuple(self.parts(name)), (), moments.count, mean, moments.sd)
@@ -299,11 +299,11 @@ class _Words:
     slot: int
 
     def parts(self, name: str) -> dict[int, str]:
-        """What stands in its places."""
+        """The names of its places."""
         return {self.slot + place: f"{name}: words {place + 1}" for place in range(_WORDS.slots)}
 
     def feature(self, name: str) -> ContextFeature:
-        """What it has become."""
+        """The encoding of its values."""
         return ContextFeature(name, "words", tuple(self.parts(name)))
 
 
@@ -315,17 +315,17 @@ class _Text:
     slots: dict[str, int]
 
     def parts(self, name: str) -> dict[int, str]:
-        """What stands in its places."""
+        """The names of its places."""
         values = {slot: f"{name}: {value}" for value, slot in self.slots.items()}
         return {self.other: f"{name}: other"} | values
 
     def feature(self, name: str) -> ContextFeature:
-        """What it has become."""
+        """The encoding of its values."""
         return ContextFeature(name, "text", (self.other, *self.slots.values()), tuple(self.slots))
 
 
 _Entry: TypeAlias = _Number | _Time | _Words | _Text
-"""What a name has become."""
+"""The encoding of the values under a name."""
 
 
 class FeatureEncoder:
@@ -343,7 +343,7 @@ class FeatureEncoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What stands in the places that are taken."""
+        """The names of the places that are taken."""
         names = {0: "missing"}
         for name, entry in self._known.items():
             names |= entry.parts(name)
@@ -351,12 +351,12 @@ class FeatureEncoder:
 
     @property
     def seen(self) -> tuple[ContextFeature, ...]:
-        """What the names have become, in the order in which they came."""
+        """The encodings of the names, in the order in which they came."""
         return tuple(entry.feature(name) for name, entry in self._known.items())
 
     @property
     def shared(self) -> dict[int, tuple[str, ...]]:
-        """What stands in places that names share, by place: who has it, and who came later."""
+        """The names in places that are shared, by place: who has it, and who came later."""
         names = self.names
         found = dict[int, tuple[str, ...]]()
         for label, place in self._hashed.items():
@@ -366,7 +366,7 @@ class FeatureEncoder:
 
     @property
     def free(self) -> int:
-        """How many places are left for new names."""
+        """The number of places that are left for new names."""
         return self._own - self._used
 
     def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
@@ -510,7 +510,7 @@ class FeatureEncoder:
                     self._used += 1
 
     def _entry(self, value: Any) -> _Entry:
-        """What a name becomes by its first value, from the first free place on."""
+        """The encoding of a name by its first value, from the first free place on."""
         if isinstance(value, Moment):
             return _Time(self._used, value.seconds)
         if isinstance(value, Phrase):
@@ -521,7 +521,7 @@ class FeatureEncoder:
         return _Text(self._used, {texts[0]: self._used + 1})
 
     def _wanted(self, value: Any) -> int:
-        """How many places a new name with this value takes."""
+        """The number of places that a new name with this value takes."""
         if isinstance(value, Moment):
             return len(HOLDINGS["time"].parts)
         if isinstance(value, Phrase):
@@ -601,7 +601,7 @@ class FeatureEncoder:
 
 
 def _restored(place: int, parts: Sequence[Any]) -> _Entry:
-    """What a name has become, from its first place and what else is saved of it."""
+    """The encoding of a name, from its first place and what else is saved of it."""
     if not parts:
         return _Words(place)
     if isinstance(parts[0], dict):
@@ -616,7 +616,7 @@ def _restored(place: int, parts: Sequence[Any]) -> _Entry:
 
 
 def _sharing(value: Any) -> Sequence[bool | float | str]:
-    """What a value without a place of its own adds to those of others: a number, or each of its texts."""
+    """The entries that a value without a place adds to places of others: a number, or each of its texts."""
     if isinstance(value, Moment):
         return (value.seconds,)
     if isinstance(value, Phrase):

@@ -164,7 +164,7 @@ class Inputs:
         return row
 
     def mark(self, *, features: bool) -> Marked:
-        """What `back` needs to take back what was taken in: contexts, and with `features` those of arms."""
+        """A mark for `back` to take back what was taken in: contexts, and with `features` those of arms."""
         actions = self.actions.copy() if features and self.actions is not None else None
         return self.contexts.copy(), actions, self.shape
 

@@ -80,7 +80,7 @@ class Ledger(Journal):
         self.sync()
 
     def begun(self, of: str | None) -> tuple[Mark, str] | None:
-        """Where such a bandit began last, and the epoch of its ids; None if none has."""
+        """The place where such a bandit began last, and the epoch of its ids; None if none has."""
         found = None
         for at, event in self._objects(None):
             if event.get("kind") == "begin" and event.get("of") == of:
@@ -90,7 +90,7 @@ class Ledger(Journal):
         return (self._mark_at(found[0]), found[1])
 
     def events(self, mark: Mark | None) -> list[dict[str, Any]]:
-        """What was written after a place; a DataError if another bandit goes on there."""
+        """The events that were written after a place; a DataError if another bandit goes on there."""
         events = [event for _, event in self._objects(mark)]
         if any(event.get("kind") == "begin" for event in events):
             raise DataError(

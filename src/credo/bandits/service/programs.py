@@ -1,4 +1,4 @@
-"""What a bandit asks its agent, by compiled programs: a belief as words, NumPy in and NumPy out.
+"""Compiled programs by which a bandit asks its agent: a belief as words, NumPy in and NumPy out.
 
 Every program is `Agent.decide` or `Agent.update`, whose last digits may differ by the processor; bandits of
 alike agents share them.
@@ -148,9 +148,9 @@ def _update_arm(form: Form, row: WordLayout, axes: Any, timed: frozenset[int]) -
 def _learn_arm(
     form: Form, axes: Any, timed: frozenset[int], setting: Parts, state: Parts, row: tuple[Array, ...]
 ) -> Any:
-    """What a reward changes: the words, the arm's parts of the large arrays, the large arrays that time
-    moves, and what the update reports, with whether more than this changed. `axes` are those of the arms,
-    and `timed` which of the large arrays time moves.
+    """The changes that a reward makes: the words, the arm's parts of the large arrays, the large arrays that
+    time moves, and what the update reports, with whether more than this changed. `axes` are those of the
+    arms, and `timed` which of the large arrays time moves.
     """
     agent, belief, key = form.open(setting, state)
     x, arm, reward, weight, number = row
@@ -172,10 +172,10 @@ def _learn_arm(
 
 
 Row: TypeAlias = tuple[np.ndarray | None, int, float, float, int]
-"""What an update needs: the context, the slot of the arm, the reward, its weight, and the update's number."""
+"""Inputs of an update: the context, the slot of the arm, the reward, its weight, and the update's number."""
 
 _LENGTHS = (16, 256)
-"""How many decisions or updates one call of a program may hold."""
+"""The numbers of decisions or updates that one call of a program may hold."""
 
 T = TypeVar("T")
 
@@ -198,8 +198,8 @@ class Learned(NamedTuple):
 
 
 class Programs:
-    """What a bandit asks its agent, for contexts of one shape. Decision n draws by fold_in(fold_in(key, 0),
-    n), and update n by fold_in(fold_in(key, 1), n), with the key of the seed.
+    """The programs by which a bandit asks its agent, for contexts of one shape. Decision n draws by
+    fold_in(fold_in(key, 0), n), and update n by fold_in(fold_in(key, 1), n), with the key of the seed.
     """
 
     def __init__(self, agent: Agent, belief: AgentBelief[Any], seed: int) -> None:
@@ -299,7 +299,7 @@ class Programs:
         return _learned(held, reports)
 
     def _asking(self, x: np.ndarray | None, bounded: bool, length: int | None = None) -> _Asking:
-        """How one decision, or several, are taken."""
+        """The tools for one decision, or for several."""
         found = self._ask.get((length, bounded))
         if found is None:
             allowed = jax.ShapeDtypeStruct((self._arms,), bool)
@@ -311,7 +311,7 @@ class Programs:
         return found
 
     def _telling(self, x: np.ndarray | None) -> _Telling:
-        """How rewards are learned."""
+        """The tools for rewards."""
         if self._tell is None:
             real = jax.ShapeDtypeStruct((), self._float)
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
@@ -326,7 +326,7 @@ class Programs:
         return self._tell
 
     def _learning(self, row: WordLayout, length: int | None = None) -> _Learning:
-        """How one reward, or several, are learned by an update of the whole belief."""
+        """The tools for one reward, or for several, that are learned by an update of the whole belief."""
         found = self._whole.get(length)
         if found is None:
             program, report = updater(self._form, row, length)
@@ -335,7 +335,7 @@ class Programs:
 
 
 class _Asking(NamedTuple):
-    """How decisions are taken: the program, what writes rows and reads answers, and the layout of those."""
+    """The tools for decisions: the program, the writer of rows, their layout, and the reader of answers."""
 
     program: Callable[..., Any]
     write: _Writer
@@ -351,7 +351,7 @@ class _Learning(NamedTuple):
 
 
 class _Telling(NamedTuple):
-    """How rewards are learned: what writes rows, their layout, and the update of one arm with the reader of
+    """The tools for rewards: the writer of rows, their layout, and the update of one arm with the reader of
     its reports and the copies that it writes into, if there is one.
     """
 

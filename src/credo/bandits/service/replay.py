@@ -25,12 +25,12 @@ __all__ = ["Start", "attach"]
 Event = Mapping[str, Any]
 
 EPOCH = 6
-"""How many random bytes tell the ids of two processes apart."""
+"""The number of random bytes that tell the ids of two processes apart."""
 
 
 class Start(NamedTuple):
-    """What a bandit started from: a file, by its digest in `of` and the place of the log there, or nothing.
-    `new` says that there was nothing before it.
+    """The start of a bandit: a file, by its digest in `of` and the place of the log there, or nothing. `new`
+    says that there was nothing before it.
     """
 
     new: bool
@@ -39,8 +39,8 @@ class Start(NamedTuple):
 
 
 def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *, replay: bool) -> None:
-    """Let a bandit go on with a log, if any, and with `replay` do again what the log holds of it: decisions
-    are remembered as they were answered, and a DataError says which line cannot be one of this bandit.
+    """Connect a bandit with a log, if any, and with `replay` do again what the log holds of it: decisions are
+    remembered as they were answered, and a DataError says which line cannot be one of this bandit.
 
     If no log says what was decided since the start, the ids get an epoch of their own, so that no decision
     of which nothing is known here has the id of a later one. The log notes it, for the next replay.

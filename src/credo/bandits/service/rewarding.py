@@ -13,7 +13,7 @@ from credo.core.errors import CredoError
 __all__ = ["add_part", "reward"]
 
 _COUNTED = (RewardStatus.LEARNED, RewardStatus.REFUSED, RewardStatus.ADDED)
-"""What `Engine.learn` and `add_part` count themselves."""
+"""The statuses that `Engine.learn` and `add_part` count themselves."""
 
 
 def reward(
@@ -85,7 +85,7 @@ def _require_sums(
 
 
 def _judged(engine: Engine, id: object, entry: Entry | None, value: float, part: str | None) -> RewardStatus:
-    """What becomes of a reward that is not learned."""
+    """The status of a reward that is not learned."""
     if entry is None:
         if engine.window.has_left(id):
             return RewardStatus.EXPIRED

@@ -1,4 +1,4 @@
-"""What a bandit knows of its contexts, to be read by people and programs."""
+"""The knowledge of a bandit about its contexts, to be read by people and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ContextSchema", "schema_of", "shared_in"]
 
 
 class ContextSchema(NamedTuple):
-    """What contexts look like, as far as a `Bandit` has seen them.
+    """The form of contexts, as far as a `Bandit` has seen them.
 
     Attributes:
         shape: the shape of a context as an array; None before the first, and () for a number. That of no

@@ -13,7 +13,7 @@ from credo.core.errors import CredoError
 __all__ = ["Reading", "Slate", "seen_shares"]
 
 Reading: TypeAlias = Literal["all", "cascade"] | Sequence[float]
-"""What a reader saw of a slate: all of it, all down to the first click, or each place with a probability."""
+"""The part of a slate that was seen: all, all down to the first click, or each place with a probability."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a bandit starts: what it checks, and its first parts."""
+"""The start of a bandit: its checks, and its first parts."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ FORMAT = 1
 
 
 class _SavedWindow(TypedDict):
-    """How many decisions are remembered, and for how long."""
+    """The number of decisions that are remembered, and for how long."""
 
     size: Annotated[int, LARGEST_WINDOW]
     timeout: float | None
@@ -182,7 +182,7 @@ class _SavedWindow(TypedDict):
 
 
 class _SavedFeatures(TypedDict):
-    """What an encoder of features gives; it checks its own places."""
+    """The saved form of an encoder of features, which checks its own places."""
 
     settings: Features
     used: int
@@ -190,7 +190,7 @@ class _SavedFeatures(TypedDict):
 
 
 class _SavedInputs(TypedDict):
-    """What `Inputs.to_dict` gives."""
+    """The result of `Inputs.to_dict`."""
 
     contexts: _SavedFeatures
     actions: _SavedFeatures | None

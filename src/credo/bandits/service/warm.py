@@ -19,7 +19,7 @@ from credo.core.types import PyTree
 __all__ = ["LogWeights", "teach", "warm_start"]
 
 LogWeights: TypeAlias = Literal["none", "propensity"]
-"""How the rows of a log count: alike, or by 1 / propensity, which on average is made 1."""
+"""The weights of the rows of a log: all alike, or 1 / propensity, which on average is made 1."""
 
 
 def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:

@@ -85,7 +85,7 @@ class Window:
 
     @property
     def pending(self) -> int:
-        """How many decisions wait for a reward."""
+        """The number of decisions that wait for a reward."""
         return sum(self.waiting)
 
     @property
@@ -123,7 +123,7 @@ class Window:
         self.waiting[entry.slot] -= not entry.waits
 
     def drop(self, entry: Entry) -> None:
-        """Let a decision leave, if it has not left."""
+        """Remove a decision, if it has not left."""
         if self._entries.pop(entry.id, None) is not None:
             self.waiting[entry.slot] -= entry.waits
             self.forget((entry.id,))
