@@ -46,18 +46,18 @@ SECONDS = 30.0
 
 ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
 ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
-"""What each route needs of a token."""
+"""The scope that each route needs of a token."""
 
 PATH = re.compile(rf"/v1/models/([^/]{{1,200}})/({'|'.join(ROUTES)})")
 
 FRAMEWORK = "/framework"
-"""Where the framework would show its own pages, which need no token, and load scripts of other hosts."""
+"""The path of the framework's own pages, which would need no token and load scripts of other hosts."""
 
 App = Callable[[Any, Any, Any], Any]
 
 
 def failed(error: Exception) -> Reply:
-    """What is answered where a request fails."""
+    """The answer to a request that fails."""
     if not isinstance(error, CredoError):
         error = Problem(500, FAILED)
     return problem_reply(error)
@@ -117,7 +117,7 @@ class Doors:
         await _send_on(reply, send)
 
     async def _hand_on(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let the framework answer; HEAD as GET without the body, which it does not do by itself."""
+        """Hand a request to the framework; HEAD as GET without the body, which it does not do by itself."""
         if scope["path"].startswith(FRAMEWORK):
             await _send_on(problem_reply(Problem(404, "there is nothing at this path.")), send)
             return
@@ -192,10 +192,10 @@ _REFUSALS = {
     "507": "The disk is full.",
 }
 _TEXTS = {"/livez": "text/plain", "/metrics": "text/plain", "/v1/models/{name}/events": "text/event-stream"}
-"""What is answered with texts."""
+"""The paths that are answered with texts."""
 
 _STAGES = ("/readyz", "/v1/models/{name}/ready")
-"""What is answered with 503, and no refusal, while something is built."""
+"""The paths that are answered with 503, and no refusal, while something is built."""
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
@@ -431,7 +431,7 @@ async def remove(name: FromPath[str], request: Asked) -> Response[bytes]:
 
 @put(f"{MODEL}/challenger", guards=ADMIN)
 async def challenge(name: FromPath[str], request: Asked) -> Response[bytes]:
-    """Let another model learn every row beside it."""
+    """Start a challenger: another model that learns every row beside it."""
     return await _within(_service(request).challenge(name, read_object(await _body(request, JSON_BODIES))))
 
 
@@ -443,7 +443,7 @@ async def withdraw(name: FromPath[str], request: Asked) -> Response[bytes]:
 
 @post(f"{MODEL}/promote", guards=ADMIN, status_code=200)
 async def promote(name: FromPath[str], request: Asked) -> Response[bytes]:
-    """Let the challenger take the place of the model."""
+    """Replace the model by its challenger."""
     return await _within(_service(request).promote(name))
 
 
@@ -504,7 +504,7 @@ def _refuse(request: Asked, error: Exception) -> Response[bytes]:
 
 @get("/openapi.json", include_in_schema=False)
 async def document(request: Asked) -> Response[bytes]:
-    """What the service can do, in the form of OpenAPI 3.1."""
+    """The description of the service, in the form of OpenAPI 3.1."""
     return _send(Reply(200, encode(completed(request.app.openapi_schema.to_schema()))))
 
 

@@ -43,7 +43,7 @@ class ArchiveRow(NamedTuple):
 
 
 def archive_folder(journal: Path) -> Path:
-    """Where the files of a journal lie."""
+    """The folder of the files of a journal."""
     return journal.parent / ARCHIVE
 
 

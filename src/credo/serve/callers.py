@@ -1,4 +1,4 @@
-"""Who asks a service: one caller, whose requests cannot be grouped, or several."""
+"""The callers of a service: one caller, whose requests cannot be grouped, or several."""
 
 from __future__ import annotations
 

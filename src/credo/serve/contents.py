@@ -1,4 +1,4 @@
-"""What the lines of a journal hold: rows, labels, contexts, rewards and choices."""
+"""The content of the lines of a journal: rows, labels, contexts, rewards and choices."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Predict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Label(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was observed of a row that was forecast before.
+    """The observed target of a row that was forecast before.
 
     Arguments:
         y: the target.

@@ -1,4 +1,4 @@
-"""What a request must say of itself, before anything is read of it.
+"""Checks of what a request says of itself, before anything is read of it.
 
 A browser sends requests for any page that is open in it, and without tokens nothing would tell these from
 requests of its owner. So a service
@@ -23,13 +23,13 @@ from credo.serve.problems import Problem
 __all__ = ["JSON_BODIES", "LINE_BODIES", "SAVED", "Gate", "is_loopback", "require_kind"]
 
 SAVED = "application/octet-stream"
-"""What a saved session is sent as."""
+"""The content type of a saved session."""
 
 JSON_BODIES = ("application/json",)
-"""What a body of one JSON object is sent as."""
+"""The content types of a body of one JSON object."""
 
 LINE_BODIES = ("application/x-ndjson", "application/jsonl", "application/json")
-"""What a body of lines is sent as."""
+"""The content types of a body of lines."""
 
 READING = ("GET", "HEAD", "OPTIONS")
 """The methods that change nothing."""
@@ -38,7 +38,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Gate:
-    """What lets requests in.
+    """A gate that lets requests in.
 
     Arguments:
         names: the names under which the service is reached besides loopback addresses, without ports.

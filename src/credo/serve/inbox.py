@@ -1,4 +1,4 @@
-"""What waits for a thread: it takes things in their order, until the end."""
+"""The inbox of a thread, which takes things in their order, until the end."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Inbox(Generic[T]):
         return len(self._things)
 
     def put(self, things: Iterable[T]) -> None:
-        """Let things wait for their turn."""
+        """Add things, which wait for their turn."""
         with self.turn:
             self._things.extend(things)
             self.turn.notify()
 
     def end(self) -> None:
-        """Let the thread end, once it has taken what waits."""
+        """End the thread, once it has taken what waits."""
         with self.turn:
             self.ending = True
             self.turn.notify()
 
     def take(self, seconds: float | None, most: int | None = None) -> list[T] | None:
-        """What waits, at most so much unless the first thing is more; nothing if nothing came within so
+        """Take what waits, at most so much unless the first thing is more; nothing if nothing came within so
         many seconds, and None at the end.
         """
         with self.turn:
@@ -82,7 +82,7 @@ class Inbox(Generic[T]):
             return free
 
     def give_back(self) -> None:
-        """Let the thread go on after `borrow`."""
+        """Resume the thread after `borrow`."""
         with self.turn:
             self._lent = False
             if self._late or self._things or self.ending:

@@ -13,7 +13,7 @@ from credo.serve.contents import KINDS, Content, Predict, Reward
 __all__ = ["Event", "ModelRow", "SnapshotRow", "decode_line", "encode_line", "event_of", "kind_of", "time_of"]
 
 _PART = "part:"
-"""What the kind of a line begins with that holds a part of a reward, before the part's name."""
+"""The start of the kind of a line that holds a part of a reward, before the part's name."""
 
 encode_line = msgspec.json.Encoder().encode  # names stay in their order, in which a bandit gives them places
 _decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
@@ -56,7 +56,7 @@ class SnapshotRow(NamedTuple):
 
 
 def decode_line(kind: str, content: bytes) -> Any:
-    """What a line of a kind holds."""
+    """Decode the content of a line of a kind."""
     return _decoders[kind](content)
 
 

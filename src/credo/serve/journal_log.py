@@ -1,4 +1,4 @@
-"""What a bandit of a service decided and earned, as the lines of a log that policies are evaluated on."""
+"""Decisions and rewards of a bandit of a service, as the lines of a log that policies are evaluated on."""
 
 from __future__ import annotations
 

@@ -151,13 +151,13 @@ class Store:
         ]
 
     def spec(self, number: int) -> bytes | None:
-        """What a model is; None if it is gone."""
+        """The specification of a model; None if it is gone."""
         found = self._do("SELECT spec FROM models WHERE number = ?", (number,)).fetchone()
         spec: bytes | None = None if found is None else found[0]
         return spec
 
     def promote(self, number: int, challenger: int) -> list[str]:
-        """Let a challenger take the place of its parent; the files of the parent's snapshots."""
+        """Put a challenger in the place of its parent, and return the files of the parent's snapshots."""
         files = [one.file for one in self.snapshots(number)]
         self._do("DELETE FROM snapshots WHERE model = ?", (number,))
         self._do("UPDATE snapshots SET model = ? WHERE model = ?", (number, challenger))
@@ -250,7 +250,7 @@ class Store:
         return int(found)
 
     def count(self, model: int) -> int:
-        """How many rows a model has to learn."""
+        """The number of rows that a model has to learn."""
         query = "SELECT count(*) FROM events WHERE model = ? AND kind = 'learn'"
         return int(self._do(query, (model,)).fetchone()[0]) + sum(one.learned for one in self.archives(model))
 
@@ -307,7 +307,7 @@ class Store:
         return list(map(Line._make, self._do(query, (model, end, before, most))))
 
     def archive(self, model: int, row: ArchiveRow) -> bool:
-        """Let the lines that are in a file leave the journal; whether they were still there."""
+        """Remove the lines that are in a file from the journal, and return whether they were still there."""
         lines = "FROM events WHERE model = ? AND seq BETWEEN ? AND ?"
         between = (model, row.first, row.last)
         if self._do(f"SELECT count(*) {lines}", between).fetchone() != (row.lines,):

@@ -88,7 +88,7 @@ class Learner(Worker):
 
     @property
     def waiting(self) -> int:
-        """How many items wait."""
+        """The number of items that wait."""
         return len(self._inbox)
 
     def forget(self, seqs: list[int]) -> None:
@@ -166,7 +166,7 @@ class Learner(Worker):
             self._take(hosted.challenger, events)
 
     def consider(self, hosted: Hosted) -> None:
-        """Let a model be built, if it has all rows that it needs."""
+        """Start to build a model, if it has all rows that it needs."""
         if hosted.stage == "waiting" and hosted.rows >= hosted.needs:
             hosted.stage = "building"
             self._build(hosted)

@@ -1,4 +1,4 @@
-"""What a service answers: a reply, or a refusal of one sentence."""
+"""The answers of a service: a reply, or a refusal of one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINES = "application/x-ndjson"
 PROBLEM = "application/problem+json"
 
 FAILED = "the service failed; this is a bug in credo, please report it."
-"""What is said of a failure that nobody thought of."""
+"""The sentence about a failure that nobody thought of."""
 
 encode = msgspec.json.Encoder().encode
 

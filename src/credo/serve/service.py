@@ -37,7 +37,7 @@ __all__ = ["Service", "ServiceOptions"]
 
 
 KEPT = 2
-"""How many snapshots of a model are kept."""
+"""The number of snapshots of a model that are kept."""
 
 
 class _Frozen(NamedTuple):
@@ -130,7 +130,7 @@ class Snapshots(Worker):
                 self._move(frozen.number, self._keep)
 
     def _move(self, number: int, days: float) -> None:
-        """Let old lines of a model leave the journal."""
+        """Move old lines of a model out of the journal."""
         store = Store(self._writer.store.path)
         try:
             lines = next((row.parent or number for row in store.models() if row.number == number), number)
@@ -145,8 +145,8 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class House(Protocol):
-    """What tasks need of the service: its models by name, the folder of their snapshots, what hands items on
-    to the learner, and what considers whether a model can be built, in the learner's thread.
+    """The parts of the service that tasks need: its models by name, the folder of their snapshots, what hands
+    items on to the learner, and what considers whether a model can be built, in the learner's thread.
     """
 
     hosts: dict[str, Hosted]
@@ -338,12 +338,12 @@ def stage_of(hosted: Hosted) -> bytes:
 _BANDIT_KINDS = ("decide", "reward", "observe")
 
 NAMED = 20
-"""How many unknown or missing columns an answer names at most."""
+"""The largest number of unknown or missing columns that an answer names."""
 
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """How a service saves its models.
+    """The options by which a service saves its models.
 
     Arguments:
         snapshot_rows: after how many lines a model is saved.
@@ -445,7 +445,7 @@ class Service:
             thread.start()
 
     def stop(self) -> None:
-        """Let what came be learned, save all models, and end; no more requests may come.
+        """Learn what came, save all models, and end; no more requests may come.
 
         After a failure nothing is saved: threads that wait for one that has ended would wait for ever.
         """
@@ -511,7 +511,7 @@ class Service:
         self._outbox.append(item)
 
     def consider(self, hosted: Hosted) -> None:
-        """Let a model be built if it has its rows, in the learner's thread."""
+        """Start to build a model if it has its rows, in the learner's thread."""
         self.learner.consider(hosted)
 
     def _flush(self) -> None:
@@ -594,7 +594,7 @@ class Service:
         return await ticket.future
 
     async def challenge(self, name: str, content: dict[str, Any]) -> Reply:
-        """Let another model learn every row of a model beside it."""
+        """Start a challenger: another model that learns every row of a model beside it."""
         hosted = self.host(name)
         spec = read_spec(content)
         if not isinstance(hosted.spec, TableSpec) or not isinstance(spec, TableSpec):
@@ -622,7 +622,7 @@ class Service:
         return await ticket.future
 
     async def promote(self, name: str) -> Reply:
-        """Let a challenger take the place of its model: it answers from then on."""
+        """Replace a model by its challenger, which answers from then on."""
         challenger = self.challenger(name)
         if challenger.stage != "ready":
             raise Problem(503, f"the challenger of {name!r} is not ready: it is {challenger.stage}.")

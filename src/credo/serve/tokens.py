@@ -13,12 +13,12 @@ from credo.serve.problems import Problem
 __all__ = ["SCOPES", "Tokens", "require_loopback"]
 
 SCOPES = ("read", "keep", "learn", "admin")
-"""What a token may allow: to look and to forecast; to let a forecast be kept by its id; to learn and to
-decide, and to let forecasts be kept; to add and to remove models."""
+"""The rights that a token may give: to look and to forecast; to let a forecast be kept by its id; to learn
+and to decide, and to let forecasts be kept; to add and to remove models."""
 
 
 class Tokens:
-    """Who may do what.
+    """The rights of each token.
 
     Arguments:
         scopes: what each token allows, by its SHA-256 in hexadecimal digits; None if anybody may do all.

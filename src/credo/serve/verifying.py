@@ -19,7 +19,7 @@ from credo.serve.table_model import Answer
 __all__ = ["Verdict", "verify"]
 
 GROUPS = (256, 100)
-"""How many lines the newest snapshot and the replay take at once."""
+"""The numbers of lines that the newest snapshot and the replay take at once."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -86,7 +86,7 @@ class _Replayed(NamedTuple):
 
 
 def _replay(store: Store, hosted: Hosted, start: tuple[Model, int], last: int, group: int) -> _Replayed:
-    """Let a model take the lines after one of them."""
+    """Apply the lines after one of them to a model."""
     model, applied = start
     fresh: dict[int, Answer] = {}
     lines = other = 0

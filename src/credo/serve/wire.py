@@ -1,4 +1,4 @@
-"""How answers leave: the head of an answer and its body as one piece."""
+"""Answers on the wire: the head of an answer and its body leave as one piece."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Together:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Let bytes be sent before the loop waits again."""
+        """Queue bytes, which are sent before the loop waits again."""
         if not self._parts:
             asyncio.get_running_loop().call_soon(self._send)
         self._parts.append(data)

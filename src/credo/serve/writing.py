@@ -74,7 +74,7 @@ class Writer(Worker):
         self.failure = ""
 
     def submit(self, task: Task, *, always: bool = False) -> None:
-        """Let a task wait for the next transaction; a `Problem` where too many wait."""
+        """Queue a task for the next transaction; a `Problem` if too many wait."""
         with self._inbox.turn:
             # a batch may be longer than what may wait: its sender could never send it otherwise
             if not always and self.waiting >= WAITING:

@@ -101,8 +101,8 @@ class Chunk:
 
 
 class ChunkSize:
-    """How many rows to read next: `rows` at first, up to `most` later, as whole columns are cheaper and small
-    chunks show progress. The cuts depend on the number of rows alone, and nothing may depend on them.
+    """The number of rows to read next: `rows` at first, up to `most` later, as whole columns are cheaper and
+    small chunks show progress. The cuts depend on the number of rows alone, and nothing may depend on them.
     """
 
     def __init__(self, rows: int, most: int | None = None) -> None:

@@ -123,7 +123,7 @@ class Clock:
         return Readings(ticks, clock, np.nan_to_num(clock - utc), why)
 
     def _places(self, utc: np.ndarray, clock: np.ndarray) -> np.ndarray:
-        """How many steps times lie after the first one (n,), NaN if they are missing."""
+        """The number of steps from the first time to each time (n,), NaN if it is missing."""
         if self.kind in ("seconds", "numbers"):
             return (utc - self.origin) / self.step
         known = ~np.isnan(clock)

@@ -165,7 +165,7 @@ class ColumnMoments:
 def entry_by_entry(
     column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let a column take in entries (n,), NaN if missing: mean, sd and count before each (n,)."""
+    """Add entries (n,), NaN if missing, to a column: mean, sd and count before each (n,)."""
     means = np.empty(len(entries))
     sds = np.empty(len(entries))
     counts = np.empty(len(entries), np.int64)

@@ -21,7 +21,7 @@ __all__ = ["EncodeReport", "Encoder", "EncoderState"]
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What an encoder has learned: the moments of the K numeric and datetime columns.
+    """The learned state of an encoder: the moments of the K numeric and datetime columns.
 
     Arguments:
         moments: the running count, mean and spread of those columns.
@@ -50,7 +50,7 @@ class EncoderState:
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What happened to the rows of one chunk.
+    """The report on the rows of one chunk.
 
     Arguments:
         read: the number of rows read, good and bad.
@@ -322,7 +322,7 @@ class Encoder:
         return y, unknown
 
     def _without_target(self, cell: object, wrong: bool) -> str:
-        """Why a row has no number to learn, where `wrong` says that the cell is none."""
+        """The reason why a row has no number to learn; `wrong` says that the cell is none."""
         name = self.schema.target.name
         if wrong:
             return f"holds {cell_text(cell)[:40]!r} in the target {name!r}, which is no number"
@@ -332,7 +332,7 @@ class Encoder:
 
 
 def _totals(masks: dict[str, np.ndarray], kept: np.ndarray | None) -> dict[str, int]:
-    """How many rows of each mask there are, of all or of those that are kept."""
+    """The number of rows of each mask, of all or of those that are kept."""
     if not masks:
         return {}
     totals = {name: int((mask if kept is None else mask & kept).sum()) for name, mask in masks.items()}

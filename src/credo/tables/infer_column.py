@@ -44,7 +44,7 @@ FREQUENT = 40
 CATEGORY_SLOTS = 16
 
 LATE_SLOTS = 16
-"""How many features the categories of a column share that comes after the first rows."""
+"""The number of features that the categories of a column share that comes after the first rows."""
 
 _ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
 

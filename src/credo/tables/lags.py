@@ -17,7 +17,7 @@ from credo.tables.marks import Mark
 __all__ = ["History", "LagColumns", "LaggedChunk", "usual_lags"]
 
 RECENT = 3
-"""How many of the latest targets are lags."""
+"""The number of latest targets that are lags."""
 
 _DAY = 86400.0
 _WAVES = (1, 2)
@@ -71,7 +71,7 @@ class History:
         return replace(self, ticks=places, values=np.concatenate([self.values, values])[first])
 
     def latest(self, steps: int) -> History:
-        """What lies at most so many steps before the last place."""
+        """The part of the history at most so many steps before the last place."""
         if not len(self.ticks):
             return self
         kept = self.ticks > self.ticks[-1] - steps

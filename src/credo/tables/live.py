@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 __all__ = ["LiveText", "Pipe", "is_prompt", "open_pipe", "read_ahead", "until_idle"]
 
 T = TypeVar("T")
-"""What is iterated over."""
+"""The type of the items."""
 
 _BLOCK = 1 << 16
 _AHEAD = 16

@@ -114,7 +114,7 @@ class Moments:
 
     @property
     def restarts(self) -> np.ndarray:
-        """How often the moments of each column began again, since its entries were of other units (D,)."""
+        """The number of restarts of each column's moments, as its entries came in other units (D,)."""
         return self._streaks[:, 3].astype(np.int64)
 
     @property

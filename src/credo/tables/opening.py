@@ -307,7 +307,7 @@ def open_member(path: str) -> tuple[IO[bytes], str]:
 
 
 def sniff(head: bytes, name: str, promised: Format | None) -> Format:  # noqa: C901 - a case after the other
-    """What the first bytes of a source hold, where that agrees with the format that was promised."""
+    """Detect the format of a source from its first bytes, and check it against the promised one, if any."""
     claim = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
     if head[:4] == b"PAR1":
         if promised not in (None, "parquet"):

@@ -145,7 +145,7 @@ class Preparation:
 
 
 class _Place(NamedTuple):
-    """Where a column stands: its first feature, the one that says that its cell is missing, and its number
+    """The place of a column: its first feature, the one that says that its cell is missing, and its number
     among the standardised columns (-1 for none); and whether it holds numbers as Python writes them.
     """
 
@@ -157,7 +157,7 @@ class _Place(NamedTuple):
 
 
 def _layout(columns: Sequence[ColumnSpec], at: int, number: int) -> list[_Place]:
-    """Where columns stand, from these places on."""
+    """The places of columns, from this feature and this number on."""
     places = []
     for column in columns:
         end = at + len(column.features)

@@ -23,7 +23,7 @@ __all__ = ["csv_chunks", "guess_delimiter", "json_chunk", "jsonl_chunks", "uniqu
 
 
 _END = "\0"
-"""What follows the last line of a text, which holds none: a record that has it at its end was still open."""
+"""A mark after the last line of a text, which holds none: a record that has it at its end was still open."""
 
 MOST_KEYS = 2000
 """The most keys of JSON lines that become columns after the first chunk."""

@@ -1,4 +1,4 @@
-"""What each column of a table means to a learner, fixed before the first row is learned from."""
+"""The meaning of each column of a table to a learner, fixed before the first row is learned from."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ HOLDS: Mapping[Kind, str] = {
     "text": "texts",
     "categorical": "categories",
 }
-"""What a column of each kind holds, in words."""
+"""The content of a column of each kind, in words."""
 
 Cycle: TypeAlias = Literal["hour", "weekday", "yearday"]
-"""What repeats by the clock and the calendar: every day, every week or every year."""
+"""A cycle of the clock or the calendar: a day, a week or a year."""
 
 _VERSION = 1
 
@@ -148,7 +148,7 @@ class TargetSpec:
 
     @property
     def kind(self) -> TargetKind:
-        """What its values are."""
+        """The kind of its values."""
         return TARGET_KINDS[self.task]
 
     def admits(self, label: str) -> bool:
@@ -210,7 +210,7 @@ class Schema:
 
     @functools.cached_property
     def first_width(self) -> int:
-        """How many features the first rows showed."""
+        """The number of features that the first rows showed."""
         return len(self.first_features)
 
     def late_gaps(self, start: int) -> list[int]:
@@ -291,7 +291,7 @@ class _SavedTarget(TypedDict):
 
 
 class _SavedSchema(TypedDict):
-    """What `Schema.to_dict` gives."""
+    """The result of `Schema.to_dict`."""
 
     target: _SavedTarget
     columns: list[ColumnSpec]

@@ -13,14 +13,14 @@ from credo.tables.cells import is_count
 __all__ = ["TARGET_KINDS", "TargetKind", "Task"]
 
 Task: TypeAlias = Literal["classification", "regression", "count"]
-"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
+"""The kind of prediction: classes, numbers, or counts, which are whole numbers from 0."""
 
 
 @dataclass(frozen=True)
 class TargetKind:
-    """What the targets of a task are: as what they are learned (numbers of classes, in units of the spread of
-    those before, or as they come), which numbers may be targets (None: all), what such a number is called and
-    is, and whether each has a probability, as whole ones do.
+    """The kind of the targets of a task: as what they are learned (numbers of classes, in units of the spread
+    of those before, or as they come), which numbers may be targets (None: all), what such a number is called
+    and is, and whether each has a probability, as whole ones do.
     """
 
     unit: Literal["class", "spread", "own"]
@@ -52,4 +52,4 @@ TARGET_KINDS: Mapping[Task, TargetKind] = {
     "regression": TargetKind("spread"),
     "count": TargetKind("own", is_count, "count", "whole numbers from 0", whole=True),
 }
-"""What the targets of each task are."""
+"""The kind of the targets of each task."""

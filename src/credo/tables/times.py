@@ -17,7 +17,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _EXACT = 2**53
 _PATTERN = np.array([ord(sign) for sign in "dddd-dd-ddTdd:dd:dd.dddddd"], np.uint32)
 _LENGTHS = (10, 16, 19, 23, 26)
-"""Where digits and signs stand in the usual spelling of a time, and where it may end."""
+"""The places of digits and signs in the usual spelling of a time, and the lengths at which it may end."""
 
 _DAY = 86400.0
 _YEAR = 365.2425
@@ -128,7 +128,7 @@ def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tupl
 
 
 def _turns(days: np.ndarray, cycle: Cycle) -> np.ndarray:
-    """How often a cycle has turned since 1970 began, on a Thursday; years have their mean length."""
+    """The number of turns of a cycle since 1970 began, on a Thursday; years have their mean length."""
     if cycle == "hour":
         return days
     if cycle == "weekday":
