@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Player(NamedTuple):
-    """What `play` needs: the agent, its prior mean for each seed, its prior variances, and other options."""
+    """The arguments of `play`: agent, prior mean for each seed, prior variances, and other options."""
 
     agent: Agent
     params: Callable[[Array], PyTree]

@@ -92,7 +92,7 @@ class Contest:
 
 
 def contest(plan: Contest, seed: int, progress: Progress, cells: Cells | None) -> Outcome:
-    """Let every agent play in every world, on seeds of their own order, and compare them.
+    """Run every agent in every world, on seeds of their own order, and compare them.
 
     Arguments:
         plan: who plays where.

@@ -59,7 +59,7 @@ LINE = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(1.0)))
 # Plan
 
 SIZES: dict[Size, tuple[int, int]] = {"quick": (20, 2000), "full": (50, 10_000)}
-"""How many runs, and their steps."""
+"""The number of runs, and their steps."""
 
 SHOWN = (20, 200)
 """After how many decisions the posteriors are shown."""
@@ -87,7 +87,7 @@ LINEAR: dict[str, Policy] = {"linear UCB": UCB(2.0), "linear Thompson": Thompson
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-    """Let every policy pull arms, on the same keys, and fit the slopes of regret over the last decade."""
+    """Run every policy, on the same keys, and fit the slopes of regret over the last decade."""
     runs, steps = SIZES[size]
     key = jax.random.fold_in(jax.random.key(seed), SCORED)
     step = np.unique(np.geomspace(1, steps, 120).round().astype(int))

@@ -93,7 +93,7 @@ FAMILIES: dict[str, tuple[functools.partial[Player], ...]] = {
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-    """Let every agent play; the quick size has too few steps and sizes for a comparison."""
+    """Run every agent; the quick size has too few steps and sizes for a comparison."""
     steps = STEPS[size]
     full = size == "full"
     places: dict[str, list[int]] = {}

@@ -41,7 +41,7 @@ CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-    """Let the agents play on the digits; the quick size has too few of them for a comparison."""
+    """Run the agents on the digits; the quick size has too few of them for a comparison."""
     steps = STEPS[size]
     world = f"{steps:,} digits"
     full = size == "full"

@@ -73,7 +73,7 @@ PEERS = {
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-    """Let all agents play on both data sets; the quick size has four of them and statlog."""
+    """Run all agents on both data sets; the quick size has four of them and statlog."""
     players = [player for player in CONTESTANTS if size == "full" or player.label in QUICK]
     plan = Contest(
         title="Classes by bandit feedback: regret of 5,000 decisions from a cold start",

@@ -44,7 +44,7 @@ PEERS = {
 
 
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-    """Let the agents play on wheels of several radii."""
+    """Run the agents on wheels of several radii."""
     plan = Contest(
         title="The wheel: regret by the radius of the dull part",
         worlds={f"delta = {delta:g}": RewardUnit(Wheel(delta=delta), DIVISOR) for delta in DELTAS[size]},

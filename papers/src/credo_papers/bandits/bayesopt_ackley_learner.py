@@ -138,7 +138,7 @@ def play(method: Method, keys: Array) -> tuple[Array, Array]:
 def beliefs(
     method: Method, key: Array, points: Array, values: Array, counts: Array, grid: Array
 ) -> tuple[Array, Array]:
-    """What a search believed after some of its evaluations.
+    """The beliefs of a search after some of its evaluations.
 
     Arguments:
         method, key: as in `play`.

@@ -85,4 +85,4 @@ METHODS = (
     Method("neural low-rank, Thompson", "sine networks", "thompson", "5 sine networks, rank 10"),
     Method("one ELU network, Thompson", "elu network", "thompson", "MLP 50-50, rank 10", quick=False),
 )
-"""What is compared. Settings were tuned by hand on keys 1000 to 1059, which are not scored."""
+"""The methods that are compared. Settings were tuned by hand on keys 1000 to 1059, which are not scored."""

@@ -36,7 +36,7 @@ TOP = 9.600127
 """The largest value; the smallest is 0, so this is the range as well."""
 
 NEAR = 0.02
-"""What counts as found: within 2% of the range."""
+"""The distance that counts as found: within 2% of the range."""
 
 
 def within(values: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from credo.likelihoods import DrawnExpectation, Expectation
 __all__ = ["Bootstrap", "Members", "ResamplingName"]
 
 ResamplingName: TypeAlias = Literal["poisson", "double"]
-"""How often a member sees a reward: a Poisson number of times with mean 1; or twice or never, by a coin."""
+"""The number of times that a member sees a reward: Poisson with mean 1; or two or none, by a coin."""
 
 
 @record
@@ -110,13 +110,13 @@ class Bootstrap(Proposing[Members[B]], Generic[B]):
         return Members(beliefs, jnp.zeros((), jnp.int32), logs)
 
     def advance(self, belief: Members[B], dt: ArrayLike | None) -> Members[B]:
-        """Let time pass for each member."""
+        """Apply the time update of each member."""
         return replace(
             belief, beliefs=jax.vmap(lambda one: self.learner.time_update(one, dt))(belief.beliefs)
         )
 
     def multiplicities(self, key: Array) -> Array:
-        """How often each member sees an observation (M,).
+        """The number of times that each member sees an observation (M,).
 
         Arguments:
             key: the key of the step.
@@ -129,7 +129,7 @@ class Bootstrap(Proposing[Members[B]], Generic[B]):
     def propose(
         self, belief: Members[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Members[B]]:
-        """Let each member learn as often as it drew."""
+        """Update each member as often as it drew."""
         own = step_key(require_key(key, "Bootstrap"), belief.t)
         assert own is not None
         first, second = jax.random.split(own)

@@ -26,7 +26,7 @@ __all__ = ["NeuralLinear", "NeuralLinearBelief"]
 
 @record
 class NeuralLinearBelief:
-    """What a `NeuralLinear` learner believes.
+    """The belief of a `NeuralLinear` learner.
 
     Attributes:
         network: the network in training, with its memory.

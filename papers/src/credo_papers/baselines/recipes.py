@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 BasisName: TypeAlias = Literal["random", "svd"]
-"""Where the directions of a subspace come from."""
+"""The source of the directions of a subspace."""
 
 NOISE_VAR = 0.1
 """The noise of rewards of the order of 1, as in the default agent."""

@@ -8,7 +8,7 @@ from credo_papers.engine.experiment import Size
 __all__ = ["METHODS", "SIZES"]
 
 SIZES: dict[Size, tuple[int, int, int]] = {"quick": (4, 8, 1000), "full": (10, 30, 10_000)}
-"""How many worlds are for tuning, how many are scored, and their steps."""
+"""The number of worlds for tuning, the number that are scored, and their steps."""
 
 WIDTH = (0.25, 0.5, 1.0, 1.5, 2.0)
 EXPLORE = (0.1, 0.25, 0.5)

@@ -28,7 +28,7 @@ TracedValues: TypeAlias = Mapping[str, Array | float]
 """Hyper-parameters, which may be traced."""
 
 BANK = (1.0, 0.999, 0.997, 0.99, 0.97, 0.95, 0.9, 0.8)
-"""What each expert of the bank keeps in a step of the way from the prior."""
+"""The share of its way from the prior that each expert of the bank keeps in a step."""
 
 _LEVELS = (*(1.0 - 0.1 * level for level in range(10)), 0.0)
 

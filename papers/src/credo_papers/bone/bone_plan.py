@@ -1,4 +1,4 @@
-"""What the plans of the BONE experiments are made of: methods with their grids, and an experiment.
+"""The parts of the plans of the BONE experiments: methods with their grids, and an experiment.
 
 Every method takes the values of its grid that do best on the tuning streams. For labels that is once by
 accuracy (and the method is scored by it) and once by log score (and the method is scored by that). Only the
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["SEEDS", "VERSION", "BoneProgram", "Method", "Plan", "grid"]
 
 SEEDS: dict[Size, tuple[int, int]] = {"quick": (5, 10), "full": (20, 60)}
-"""How many streams are for tuning, and how many are scored."""
+"""The number of streams for tuning, and the number that are scored."""
 
 VERSION = 2
 """Of the code behind finished cells."""
 
 
 class BoneProgram(TypedDict, total=False):
-    """What the compiled program of a method depends on; an experiment uses some of these.
+    """The settings that the compiled program of a method depends on; an experiment uses some of these.
 
     Attributes:
         method: the code of the method; see `bone_learner.METHODS`.

@@ -10,10 +10,10 @@ from credo_papers.engine.experiment import Size
 __all__ = ["EARLY", "LEAST", "LENGTH", "METHODS", "make_peers"]
 
 EARLY: dict[Size, int] = {"quick": 300, "full": FIRST}
-"""How many rows are for tuning."""
+"""The number of rows for tuning."""
 
 LENGTH: dict[Size, int] = {"quick": 1500, "full": 45_312}
-"""How many rows there are."""
+"""The number of rows."""
 
 LEAST = 1e-3
 """The least probability in a log score, since peers give probabilities of 0 and 1."""

@@ -9,7 +9,7 @@ from credo.datasets import load
 __all__ = ["FIRST", "make_rows"]
 
 FIRST = 4000
-"""How many rows the inputs are standardised by."""
+"""The number of rows by which the inputs are standardised."""
 
 
 def make_rows() -> tuple[np.ndarray, np.ndarray]:

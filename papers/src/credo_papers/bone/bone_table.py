@@ -104,7 +104,7 @@ def _each_step(plan: Plan, result: Arrays, streams: Streams) -> np.ndarray:
 
 
 def _alarms(label: str, alarm: np.ndarray, change: np.ndarray, within: int) -> list[Row]:
-    """How many changes were reported within some steps, and how many reports had no change before them."""
+    """The numbers of changes reported within some steps, and of reports with no change before them."""
     if not change.any():
         return []
     hits = 0

@@ -1,4 +1,4 @@
-"""What the changing worlds of BONE share: streams of numbers, one for each seed, drawn with NumPy."""
+"""The common part of the changing worlds of BONE: streams of numbers, one for each seed, drawn with NumPy."""
 
 from __future__ import annotations
 

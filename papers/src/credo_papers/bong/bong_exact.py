@@ -1,4 +1,4 @@
-"""How far each cell of the grid stays from the exact posterior: what `bong-linreg` and `bong-logreg` share.
+"""Distances of the cells of the grid from the exact posterior, shared by `bong-linreg` and `bong-logreg`.
 
 There are D = 10 weights, and one row at a time. The divergence KL(q_t || p_t) from the Gaussian q_t of a cell
 to the exact posterior p_t is measured at a few times t. For linear regression it has a closed form. For

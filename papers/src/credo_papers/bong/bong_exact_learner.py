@@ -20,7 +20,7 @@ __all__ = ["ExactProgram", "build"]
 
 
 class ExactProgram(TypedDict):
-    """What the compiled program of a cell depends on."""
+    """The settings that the compiled program of a cell depends on."""
 
     cell: Cell
     task: Task

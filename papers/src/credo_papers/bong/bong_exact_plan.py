@@ -30,7 +30,7 @@ RANK = 3
 SAMPLES = 100
 ITERATIONS = 10
 TIMES = (10, 30, 100, 200, 300, 400, 500)
-"""When the divergence is measured."""
+"""The times at which the divergence is measured."""
 
 RATES: dict[RuleName, tuple[float, ...]] = {
     "bong": (1.0,),
@@ -49,7 +49,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """What to run.
+    """The plan of a run.
 
     Arguments:
         cells: the cells of the grid.

@@ -38,7 +38,7 @@ FAMILIES: tuple[FamilyName, ...] = get_args(FamilyName)
 """All families of the grid."""
 
 StartName: TypeAlias = Literal["random", "zero"]
-"""How the low-rank factor W of BOG and BBB starts."""
+"""The start of the low-rank factor W of BOG and BBB."""
 
 MNIST_CURVATURES: tuple[CurvatureName, ...] = tuple(name for name in CURVATURES if name != "mc-hess")
 """The curvatures of the experiments on MNIST."""

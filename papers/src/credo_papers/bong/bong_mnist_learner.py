@@ -40,11 +40,11 @@ Rows: TypeAlias = tuple[Array, Array]
 """Inputs and labels, with a leading axis."""
 
 Scores: TypeAlias = dict[str, Array]
-"""What is kept of forecasts, by the method and the kind of score."""
+"""The scores of forecasts, by the method and the kind of score."""
 
 
 class MnistProgram(TypedDict):
-    """What the compiled program of a cell depends on.
+    """The settings that the compiled program of a cell depends on.
 
     Attributes:
         rule, curvature, start: the cell; see `GridCell`.
@@ -186,7 +186,7 @@ def stopwatch(program: MnistProgram, steps: int) -> Callable[[Values, Streams], 
 
 
 def _scores(probs: dict[str, Array], y: Array) -> Scores:
-    """What is kept of class probabilities (N, C) by several methods."""
+    """The scores of class probabilities (N, C) by several methods."""
     scores = {}
     for method, each in probs.items():
         onehot = jax.nn.one_hot(y, each.shape[1], dtype=each.dtype)

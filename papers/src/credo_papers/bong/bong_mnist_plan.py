@@ -37,7 +37,7 @@ NetworkPlan: TypeAlias = MLPPlan | CNNPlan
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run.
+    """The plan of a run.
 
     Arguments:
         network: see `NetworkPlan`.

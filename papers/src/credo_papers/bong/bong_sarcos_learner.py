@@ -25,7 +25,7 @@ Rows: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class SarcosProgram(TypedDict):
-    """What the compiled program of a learner depends on."""
+    """The settings that the compiled program of a learner depends on."""
 
     rule: RuleName
     curvature: CurvatureName

@@ -71,7 +71,7 @@ LEARNERS: dict[str, Entry] = {
 
 @dataclass(frozen=True)
 class SarcosPlan:
-    """What to run: learners, the rows of a pass, and how many orders are scored and are for tuning."""
+    """The plan of a run: learners, the rows of a pass, and how many orders are scored and are for tuning."""
 
     learners: tuple[str, ...]
     length: int

@@ -1,4 +1,4 @@
-"""What a step of every cell of the grid costs, against P, R, M, I and C, beside the exponents of the theory.
+"""The cost of a step of every cell of the grid, against P, R, M, I and C, beside the exponents of the theory.
 
 A network with one hidden layer of 8 units and C outputs classifies one row; P grows with its inputs. The step
 of a cell is compiled once for each size. In each of five rounds the sizes are called in turn, and the time of

@@ -1,4 +1,4 @@
-"""What runs any experiment, whatever its paper.
+"""The engine that runs any experiment, whatever its paper.
 
 From the bottom up:
 

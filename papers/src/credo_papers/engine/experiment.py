@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Experiment", "Outcome", "Run", "Size"]
 
 Size: TypeAlias = Literal["quick", "full"]
-"""How large to run: "quick" is the same experiment with fewer seeds."""
+"""The size of a run: "quick" is the same experiment with fewer seeds."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How well a weighted set of particles stands for a distribution: densities, moments and integrals.
+"""Scores of a weighted set of particles that stands for a distribution: densities, moments and integrals.
 
 The metrics here and in `credo_papers.engine.discrepancies` are JAX functions of one set, to be used with
 `jax.vmap` and `jax.jit`. A set has values (N, P) and log weights (N,), which sum to one; None if all

@@ -1,4 +1,4 @@
-"""What figures of experiments need beside `credo.plots`: animations and ellipses."""
+"""Figures of experiments beside `credo.plots`: animations and ellipses."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from credo_papers.engine.quantities import Row
 __all__ = ["bar", "matrix", "print_table"]
 
 BLANK = "\N{EN DASH}"
-"""What stands for a number that is not there."""
+"""The sign for a number that is not there."""
 
 WIDEST = 6
 """The largest number of methods whose scores stand beside each other."""

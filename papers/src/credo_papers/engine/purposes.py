@@ -1,4 +1,4 @@
-"""What a stream of random numbers is for. The purpose is a part of the seed, so no two share numbers."""
+"""The purposes of streams of random numbers. The purpose is a part of the seed, so no two share numbers."""
 
 from __future__ import annotations
 

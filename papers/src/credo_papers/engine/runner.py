@@ -26,7 +26,7 @@ from credo_papers.engine.reproduction import Result
 __all__ = ["FOLDER", "reproduce"]
 
 FOLDER = Path("runs/reproduce")
-"""Where results go unless the caller names another folder."""
+"""The folder of results unless the caller names another one."""
 
 
 def reproduce(

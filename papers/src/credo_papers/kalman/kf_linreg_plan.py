@@ -7,7 +7,7 @@ from credo_papers.engine.experiment import Size
 __all__ = ["ALPHA", "PUBLISHED", "PUBLISHED_RMSE", "SETS"]
 
 SETS: dict[Size, int] = {"quick": 20, "full": 200}
-"""How many data sets."""
+"""The number of data sets."""
 
 ALPHA = 1.0
 """The prior variance of each weight."""

@@ -9,7 +9,7 @@ from credo_papers.engine.experiment import Size
 __all__ = ["LEVEL", "PUBLISHED", "RADIUS_90", "RUNS"]
 
 RUNS: dict[Size, int] = {"quick": 500, "full": 10_000}
-"""How many tracks."""
+"""The number of tracks."""
 
 LEVEL = 0.9
 RADIUS_90 = math.sqrt(-2.0 * math.log(1.0 - LEVEL))

@@ -21,7 +21,7 @@ LEARNER = credo.extended_kalman(credo.Model(NET, credo.Bernoulli()))
 
 
 class Scores(NamedTuple):
-    """What is measured at every fifth label, with leading axes of settings, streams and times.
+    """The measurements at every fifth label, with leading axes of settings, streams and times.
 
     Attributes:
         log_evidence: the log evidence of each of the five labels before (5,).

@@ -21,7 +21,7 @@ EVERY = 5
 TEST_POINTS = 1000
 
 SEEDS: dict[Size, int] = {"quick": 20, "full": 100}
-"""How many streams are scored."""
+"""The number of streams that are scored."""
 
 TUNING_SEEDS = 20
 PANELS = (10, 50, 100, 200)

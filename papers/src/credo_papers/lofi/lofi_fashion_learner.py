@@ -25,7 +25,7 @@ __all__ = ["FashionProgram", "Seed", "Shared", "build", "make_learner", "split_s
 
 
 class FashionProgram(TypedDict):
-    """What the compiled program of a learner depends on.
+    """The settings that the compiled program of a learner depends on.
 
     Attributes:
         method: see `MethodName`.
@@ -42,7 +42,7 @@ class FashionProgram(TypedDict):
 
 
 class Seed(TypedDict):
-    """What differs between streams, with a leading axis of streams; see `Stream`."""
+    """The data that differ between streams, with a leading axis of streams; see `Stream`."""
 
     x: np.ndarray
     y: np.ndarray
@@ -51,7 +51,7 @@ class Seed(TypedDict):
 
 
 class Shared(TypedDict):
-    """What streams share; see `Stream`."""
+    """The data that streams share; see `Stream`."""
 
     x_test: np.ndarray
     y_test: np.ndarray

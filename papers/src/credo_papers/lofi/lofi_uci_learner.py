@@ -31,7 +31,7 @@ ACTIVATION: Literal["tanh"] = "tanh"
 
 
 class UCIProgram(TypedDict):
-    """What the compiled program of a learner depends on."""
+    """The settings that the compiled program of a learner depends on."""
 
     method: MethodName
     rank: int

@@ -29,14 +29,14 @@ MethodName: TypeAlias = Literal["full", "fd-ekf", "vd-ekf", "lofi", "spherical",
 
 
 class Published(TypedDict):
-    """What was published of a data set: its number of training rows, and the test RMSE of each learner."""
+    """Published facts about a data set: its number of training rows, and the test RMSE of each learner."""
 
     rows: int
     rmse: dict[str, float]
 
 
 class Search(TypedDict):
-    """Where a search starts, and its stages: parallel lists of values, of which the best are kept."""
+    """The start of a search, and its stages: parallel lists of values, of which the best are kept."""
 
     start: dict[str, float]
     stages: list[dict[str, list[float]]]
@@ -101,7 +101,7 @@ PUBLISHED: dict[str, Published] = {
 
 @dataclass(frozen=True)
 class UCIPlan:
-    """What to run: data sets, how many divisions of each, and learners."""
+    """The plan of a run: data sets, how many divisions of each, and learners."""
 
     sets: tuple[str, ...]
     splits: int

@@ -1,4 +1,4 @@
-"""How a method looks in every figure of these experiments."""
+"""The look of a method in every figure of these experiments."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class GaussianPlan:
-    """What to run: dimensions, sequences, particles, draws, methods, and the steps of their training.
+    """The plan of a run: dimensions, sequences, particles, draws, methods, and the steps of their training.
 
     `few` is the number of sequences of methods that are too slow for all.
     """

@@ -13,7 +13,7 @@ __all__ = ["PLANS", "PUBLISHED", "PUBLISHED_SECONDS", "SCORES", "LinearPlan"]
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """What to run.
+    """The plan of a run.
 
     Arguments:
         dims: 2, 10 or both.

@@ -62,14 +62,14 @@ class Case:
 
     @property
     def words(self) -> str:
-        """What the case is called."""
+        """The name of the case, in words."""
         return KINDS[self.kind] + (", fitted prior" if self.empirical else "")
 
 
 @dataclass(frozen=True)
 class MetaPlan:
-    """What to run: tasks of each kind, rows of a task, copies of each digit, particles, cases, methods, the
-    steps of their training, and the kinds whose exact posterior is sampled."""
+    """The plan of a run: tasks of each kind, rows of a task, copies of each digit, particles, cases, methods,
+    the steps of their training, and the kinds whose exact posterior is sampled."""
 
     tasks: int
     rows: int

@@ -1,4 +1,4 @@
-"""What to compare with: a Laplace approximation that is fitted again, and a classifier that never learns."""
+"""Methods to compare with: a refitted Laplace approximation, and a classifier that never learns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STANDARD = Prior(np.zeros(FEATURES), np.ones(FEATURES))
 
 
 class Classified(NamedTuple):
-    """How batches were classified before their labels were learned.
+    """The classification of batches before their labels were learned.
 
     Attributes:
         right: the share of right predictions (n, T), NaN if a batch has no labels.

@@ -1,4 +1,4 @@
-"""What tasks have in common: the prior of their weights, fitted to tasks of the training digits."""
+"""The common prior of the weights of tasks, fitted to tasks of the training digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is trained for classifiers: updates of tasks with real digits, each of which is turned by an angle."""
+"""The training of classifiers: updates of tasks with real digits, each of which is turned by an angle."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ COUNTS = (50, 100, 200, 500, 1000, 2000, 5000)
 
 @dataclass(frozen=True)
 class VariationalPlan:
-    """What to run: splits, batches, copies of each digit, particles, methods and the steps of training."""
+    """The plan of a run: splits, batches, copies of each digit, particles, methods and steps of training."""
 
     splits: int
     batches: int

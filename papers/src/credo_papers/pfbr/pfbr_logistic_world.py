@@ -45,7 +45,7 @@ FEATURES = 50
 BATCH = 32
 OBSERVATIONS = 1932
 COPIES = 10
-"""How many deformed copies there are of each digit."""
+"""The number of deformed copies of each digit."""
 
 Kind: TypeAlias = Literal["published", "turned", "zeroed", "flipped"]
 KINDS: dict[Kind, str] = {

@@ -44,7 +44,7 @@ __all__ = ["run"]
 
 @dataclass(frozen=True)
 class LorenzPlan:
-    """What to run.
+    """The plan of a run.
 
     Arguments:
         sequences: how many.

@@ -46,7 +46,7 @@ __all__ = ["run"]
 
 @dataclass(frozen=True)
 class MixturePlan:
-    """What to run: sequences, particles, draws, methods, and the steps of their training.
+    """The plan of a run: sequences, particles, draws, methods, and the steps of their training.
 
     `few` is the number of sequences of methods that are too slow for all.
     """

@@ -23,7 +23,7 @@ PICTURES = ("PFBR, ours, no base", "PFBR, shipped", "one-pass SMC", "tempered SM
 """The methods of the pictures."""
 
 SIDE = 120
-"""How many cells of a picture are across."""
+"""The number of cells across a picture."""
 
 
 def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:

@@ -39,7 +39,7 @@ EDGE = 5.0
 NODES = 200
 
 LATENTS = 10_000
-"""How many latents of the prior are trained on."""
+"""The number of latents of the prior that are trained on."""
 
 
 class GridTruth(NamedTuple):

@@ -37,7 +37,7 @@ Build: TypeAlias = "Callable[[Problem, int], AnyLearner]"
 
 @dataclass(frozen=True)
 class Problem:
-    """What a learner is told about a problem.
+    """The facts about a problem that a learner is told.
 
     Arguments:
         model: p(y | z), or p(y | z, x).

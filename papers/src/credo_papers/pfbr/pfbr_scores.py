@@ -80,7 +80,7 @@ def score_normal(
         few: whether both cross-entropies and the MMD are enough.
     """
     values, excess = normal_draws(mean, cov, key, draws)
-    # what the draws are off by in their own law is taken away: the same expectation, with less noise
+    # what the draws are off by in their own distribution is taken away: the same expectation, with less noise
     scores = {
         "KDE": kde_cross_entropy(values, *particles) - excess,
         "Gaussian": gaussian_cross_entropy(mean, cov, *particles),

@@ -34,7 +34,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Flows:
-    """What to train.
+    """The flows to train.
 
     Arguments:
         tasks: makes the tasks of our operator, from one without training.

@@ -96,7 +96,7 @@ class Trial:
         return {method.name: scores for method, scores in zip(methods, found, strict=True)}
 
     def _size(self, method: Method) -> int:
-        """How many sequences a method goes through."""
+        """The number of sequences that a method goes through."""
         return min(self.few.get(method.name, len(self.observations)), len(self.observations))
 
     def _score(self, method: Method, count: int, timed: bool) -> Arrays:

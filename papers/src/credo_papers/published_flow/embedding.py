@@ -13,7 +13,7 @@ from credo.core.types import Array, PyTree
 __all__ = ["Encoder", "encode_rows", "mean_embedding", "rows_of", "start_encoder", "start_layer"]
 
 Encoder: TypeAlias = Literal["none", "mean", "gru"]
-"""How the rows of an observation become a vector: there is one row, their order is ignored, or it counts."""
+"""The encoding of rows as a vector: there is one row, their order is ignored, or it counts."""
 
 
 def start_layer(key: Array, inputs: int, outputs: int) -> PyTree:

@@ -153,7 +153,7 @@ def propagated_loss(
 
 
 def _flowed(bayes: FlowMap, values: Array, count: int | None) -> tuple[Array, Array, Array]:
-    """Where a flow takes particles (N, d), the first `count` of them, and their log-determinants."""
+    """The images of particles (N, d) under a flow, of the first `count`, and their log-determinants."""
     scored, log_det = bayes.forward_density(values[:count])
     if count is None or count >= values.shape[0]:
         return scored, scored, log_det

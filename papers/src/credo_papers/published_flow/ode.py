@@ -31,7 +31,7 @@ Method: TypeAlias = Literal["rk4", "dopri5"]
 """Fixed steps of the 3/8 rule, or adaptive steps of Dormand and Prince (needs diffrax)."""
 
 Gradient: TypeAlias = Literal["direct", "adjoint"]
-"""How a solution is differentiated."""
+"""The way in which a solution is differentiated."""
 
 
 def runge_kutta(field: Field, steps: int, args: PyTree, state: PyTree, start: Array, end: Array) -> PyTree:

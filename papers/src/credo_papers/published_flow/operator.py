@@ -36,14 +36,14 @@ from credo_papers.published_flow.velocity import (
 __all__ = ["Density", "PublishedMap", "PublishedOperator", "Signal"]
 
 Signal: TypeAlias = Literal["observation", "gradient"]
-"""What the velocity sees of the data: the observation o, or grad_x log p(o | x) along the flow."""
+"""The data that the velocity sees: the observation o, or grad_x log p(o | x) along the flow."""
 
 Density: TypeAlias = Literal["divergence", "discrete"]
 """The log density that is carried along: the integral of the divergence by the same steps, as published, or
 the log-determinant of the map that those steps compute."""
 
 NEWTON = 12
-"""How many steps of Newton's method invert a map."""
+"""The number of steps of Newton's method that invert a map."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class PublishedMap:
     density: Density
 
     def forward(self, points: Array) -> Array:
-        """Where it takes points (K, d)."""
+        """The images of points (K, d)."""
         return self.flow(points)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
-        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,), as `density` says."""
+        """The images of points (K, d), and log |det| of the Jacobian at each (K,), as `density` says."""
         if self.density == "divergence":
             return self.flow_density(points)
         new, slopes = jacobians(self.flow, points)
         return new, jnp.linalg.slogdet(jnp.swapaxes(slopes, 0, 1))[1]
 
     def backward(self, points: Array) -> tuple[Array, Array]:
-        """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,).
+        """The points that it takes to points (K, d), and log |det| of the forward Jacobian there (K,).
 
         The flow goes back by the same steps, and Newton's method removes their error.
         """

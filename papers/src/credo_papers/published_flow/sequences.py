@@ -33,7 +33,7 @@ from credo_papers.published_flow.priors import DirichletMixtures, NormalMixture,
 __all__ = ["LinearSequences", "Restart", "Segment", "Sequence", "SequenceTasks"]
 
 Restart: TypeAlias = Literal["particles", "exact"]
-"""What a segment begins with: the operator's particles (Eq 19), or new ones from the exact posterior."""
+"""The start of a segment: the operator's particles (Eq 19), or new ones from the exact posterior."""
 
 
 @record
@@ -122,7 +122,7 @@ class SequenceTasks(Tasks[Sequence]):
 
     @abstractmethod
     def emit(self, truth: Array, key: Array) -> tuple[Array, PyTree, PyTree]:
-        """Let time pass and observe: the new truth, x and y."""
+        """Advance the truth and observe it: the new truth, x and y."""
 
     @abstractmethod
     def move(self, values: Array, key: Array) -> Array:

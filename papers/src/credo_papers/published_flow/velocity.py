@@ -22,8 +22,8 @@ from credo_papers.published_flow.embedding import apply_layer, start_layer
 __all__ = ["TimeTerm", "divergence", "interval", "jacobians", "start_interval", "start_velocity", "velocity"]
 
 TimeTerm: TypeAlias = Literal["published", "corrected"]
-"""What a layer adds for the time: t times the bias of its gate, as the published code does, or t times a bias
-of its own, which that code declares and never uses."""
+"""The term that a layer adds for the time: t times the bias of its gate, as the published code does, or t
+times a bias of its own, which that code declares and never uses."""
 
 
 def start_velocity(key: Array, dim: int, signal: int, hidden: int, layers: int) -> PyTree:
