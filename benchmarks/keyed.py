@@ -33,8 +33,7 @@ from credo.core.types import Array
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options
 from credo.scale.batches import Batch
-from credo.scale.keyed_run import Workers
-from credo.scale.shard import Plan
+from credo.scale.keyed_run import Plan, Workers
 from credo.streams.keyed.engine import tile_places
 
 INPUTS = 10

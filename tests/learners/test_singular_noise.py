@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import credo
-from credo.learners.orthogonal import OrthogonalLearner
+from credo.learners.methods.filters import OrthogonalLearner
 from credo.likelihoods.root_normal import RootNormal, RootNormalPredictive
 
 LONG = np.longdouble

@@ -17,8 +17,7 @@ from tests.scale.test_sources import OWN, table, write
 import credo
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.feed import Feed
-from credo.scale.kafka import KafkaSource, Topic
-from credo.scale.readings import Part, Readings
+from credo.scale.kafka import KafkaSource, Part, Readings, Topic
 from credo.sessions import ColumnOptions
 
 kafka: Any = needs("confluent_kafka")

@@ -28,8 +28,7 @@ from credo.core.places import Address
 from credo.core.processes import Process
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.generations import Generation
-from credo.scale.keyed_run import Worker, Workers
-from credo.scale.shard import Plan, Shard
+from credo.scale.keyed_run import Plan, Shard, Worker, Workers
 from credo.sessions import ColumnOptions
 
 ROWS, KEYS = 240, 9

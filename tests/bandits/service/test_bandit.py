@@ -16,7 +16,7 @@ from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, 
 import credo
 from credo import bandits
 from credo.bandits import service
-from credo.bandits.service.explaining import _reason, _share
+from credo.bandits.service.bandit import _reason, _share
 
 
 def _same(one: object, other: object) -> bool:

@@ -2,34 +2,264 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.best import probability_best
 from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
 from credo.bandits.logs.json_lines import MARK, place_id
-from credo.bandits.service import arm_changes, explaining, observing, rewarding, storage, warm
-from credo.bandits.service.arms import Share
+from credo.bandits.service import arm_changes, rewarding, storage, warm
+from credo.bandits.service.arms import Arms, Limits, Share
 from credo.bandits.service.casting import Asked, Names, as_names
 from credo.bandits.service.clock import Clock
-from credo.bandits.service.content import RewardRange, content_of, require_same
+from credo.bandits.service.content import (
+    RewardRange,
+    content_of,
+    require_reward,
+    require_same,
+    require_within,
+)
 from credo.bandits.service.decision import ArmDecision, Counts, Explanation, Observed, RewardStatus
 from credo.bandits.service.engine import Engine, OnMissing, Service
 from credo.bandits.service.features import Features
+from credo.bandits.service.programs import Answer
 from credo.bandits.service.replay import Start, attach
-from credo.bandits.service.schema import ContextSchema, schema_of
+from credo.bandits.service.rewarding import reward as learn_reward
+from credo.bandits.service.schema import ContextSchema, schema_of, shared_in
 from credo.bandits.service.slates import Reading, Slate, seen_shares
 from credo.bandits.service.starting import start
 from credo.bandits.service.window import Entry
 from credo.core.errors import CredoError, require_integer
+from credo.core.records import replace
 from credo.core.types import Array, PyTree
+from credo.core.verbs import verb
 
 __all__ = ["Bandit"]
+
+
+Propensity: TypeAlias = float | Mapping[str, float] | None
+"""The probability of the chosen arm, or those of all arms by name; None where nobody knows."""
+
+
+def observe(
+    engine: Engine,
+    context: Any,
+    arm: str,
+    reward: float | None,
+    propensity: Propensity,
+    names: Names,
+    id: str | None,
+) -> Observed:
+    """Take in a choice and its reward, in one piece; or what is new about the one of this id."""
+    if reward is not None:
+        require_reward(reward)
+        require_within(float(reward), engine.reward_range)
+    given = dict(propensity) if isinstance(propensity, Mapping) else propensity
+    if names is None and isinstance(given, dict):
+        names = tuple(given)
+    names = as_names(names)
+    content = content_of(context, names, arm=arm, propensity=given)
+    now = engine.now()
+    engine.expire(now)
+    with engine.writing, engine.books:
+        known = engine.known(id, content)
+        if known is None:
+            standing = engine.state.arms
+            arms = standing.brought(names) if isinstance(names, Mapping) else standing
+            mask = arms.mask(None if isinstance(names, Mapping) else names, forbidden=True)
+            slot = arms.slot(arm)
+            if not mask[slot]:
+                raise CredoError(
+                    f"arm must be among the arms of the choice; got {arm!r}, which is not.", field="arm"
+                )
+            pmf = _pmf(arms, slot, mask, given)
+            value = None if reward is None else float(reward)
+            known = _take_in(engine, context, names, (slot, mask, pmf), value, id, now, content)
+            status = known.status
+        elif reward is None:
+            status = known.status
+        else:
+            status = learn_reward(engine, [known.id], [reward], [None])[0]
+    engine.sync()
+    return Observed(known.id, status)
+
+
+def _pmf(arms: Arms, slot: int, mask: np.ndarray, propensity: Any) -> np.ndarray:
+    """The probabilities of the slots (K,), NaN if nobody knows; a CredoError if they are none."""
+    pmf = np.where(mask, math.nan, 0.0)
+    if propensity is None:
+        return pmf
+    if isinstance(propensity, dict):
+        for name, p in propensity.items():
+            pmf[arms.slot(name)] = _probability(p)
+        total = math.fsum(pmf[mask])
+        if not abs(total - 1.0) < 1e-4:  # NaN is none
+            raise CredoError(
+                f"propensity must be probabilities of all arms that sum to 1; they sum to {total:g}.",
+                field="propensity",
+            )
+        propensity = pmf[slot]
+    pmf[slot] = _probability(propensity)
+    if pmf[slot] == 0.0:
+        raise CredoError("propensity of the chosen arm must be above 0; got 0.", field="propensity")
+    unknown = np.flatnonzero(np.isnan(pmf))
+    if unknown.size == 1:
+        pmf[unknown] = 1.0 - pmf[slot]
+    return pmf
+
+
+def _probability(value: Any) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0.0 <= value <= 1.0:
+        raise CredoError(
+            f"propensity must be a probability, above 0 and at most 1, or None where it is unknown; got "
+            f"{value!r}.",
+            field="propensity",
+        )
+    return float(value)
+
+
+def _take_in(
+    engine: Engine,
+    context: Any,
+    names: Names,
+    choice: tuple[int, np.ndarray, np.ndarray],
+    reward: float | None,
+    id: str | None,
+    now: float,
+    content: str,
+) -> Entry:
+    """A new choice, from its context to its line in the log. Both locks are held."""
+    slot, mask, pmf = choice
+    engine.say()
+    cast, vector, asked = engine.take_in(context, names, free=False)
+    number = engine.count
+    written = False
+    engine.count += 1
+    try:
+        engine.expire(now, room=1)
+        state = engine.state
+        x = engine.inputs.of(vector, cast.arms, cast.rows)
+        answer = engine.programs.decide(state.words, x, Limits(mask, cast.arms.bounds), number)
+        numbers = answer.numbers.astype(np.float64)
+        numbers[0] = pmf
+        kept = x if cast.rows is None else vector
+        entry = engine.entry(id, number, Answer(slot, numbers), kept, cast, state.version, now, content)
+        entry.observed = True
+        if reward is None:
+            engine.record([(entry, asked)])
+        else:
+            engine.learn([(entry, reward)], now, imputed=False, new=[(entry, asked)])
+        written = True
+        return entry
+    finally:
+        if not written and engine.ledger is not None:
+            engine.unsaid.append((number, asked))
+
+
+NAMED = 20
+"""The largest number of arms that a sentence names."""
+
+
+def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
+    """The explanation of a remembered decision, beside the belief before any reward, if it is known."""
+    decision = engine.answer(entry)
+    state = engine.state
+    allowed = entry.arms.by_name(entry.numbers[3])
+    greedy = max((name for name in allowed if allowed[name]), key=entry.decision.mean.__getitem__)
+    belief = engine.programs.unpack(state.words)
+    mean, sd, best = _asked(engine, belief, entry)
+    # what was believed at first, in the units of today
+    first = None if prior is None else replace(prior, scaler=belief.scaler, units=belief.units)
+    prior_mean, prior_sd, _ = ({}, {}, {}) if first is None else _asked(engine, first, entry)
+    floor = float(np.asarray(engine.agent.policy.floor))
+    least = max(floor, entry.arms.shares.get(entry.arm, (0.0, 1.0))[0])
+    return Explanation(
+        decision=decision,
+        greedy=greedy,
+        explored=decision.arm != greedy,
+        floor=floor,
+        reason=_elsewhere(decision)
+        if entry.observed
+        else _reason(decision, greedy, least, [name for name in allowed if allowed[name]]),
+        version=state.version,
+        mean=engine.within(mean),
+        sd=sd,
+        best=best,
+        prior_mean=engine.within(prior_mean),
+        prior_sd=prior_sd,
+        data_share={name: _share(sd[name], begun) for name, begun in prior_sd.items()},
+        status="pending" if entry.status is None else entry.status.value,
+        shared=_shared(engine, entry),
+    )
+
+
+def _shared(engine: Engine, entry: Entry) -> tuple[tuple[str, ...], ...]:
+    """The names that share a place in which the context of a decision has something."""
+    encoder = engine.inputs.contexts
+    if entry.x is None or engine.inputs.shape != (encoder.size,):
+        return ()
+    return shared_in(encoder, entry.x.tolist())
+
+
+def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:
+    """The view of a belief on the arms as they were, by name: mean, sd, and probability of being best."""
+    key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
+    agent = jax.tree.map(jnp.asarray, engine.agent)  # a program with numbers of Python's is not kept
+    rows = _ask(agent, belief, engine.x_of(entry), jnp.asarray(entry.numbers[3] > 0), key)
+    return [entry.arms.by_name(np.asarray(row)) for row in rows]
+
+
+@verb(static=(), kept=True)
+def _ask(
+    agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
+) -> tuple[Array, Array, Array]:
+    law = agent.rewards.expect_arms(belief, x)
+    mean = law.mean
+    sd = law.sd
+    if belief.units is not None:
+        mean = belief.units.location + belief.units.scale * mean
+        sd = belief.units.scale * sd
+    return mean, sd, probability_best(law, allowed, key=key, draws=1000)
+
+
+def _share(sd: float, first: float) -> float:
+    """The share of the prior variance that is gone."""
+    if first > 0:
+        return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0)
+    return 0.0
+
+
+def _elsewhere(decision: ArmDecision) -> str:
+    p = decision.propensity
+    chance = f"the probability {p:.3g}" if p == p else "a probability that nobody knows"
+    return f"{decision.arm!r} was chosen elsewhere, with {chance}."
+
+
+def _reason(decision: ArmDecision, greedy: str, floor: float, allowed: list[str]) -> str:
+    arm = decision.arm
+    p = decision.propensity
+    if len(allowed) == 1:
+        return f"{arm!r} was the only arm that was allowed."
+    names = [repr(name) for name in allowed[:NAMED]]
+    last = f"{len(allowed) - NAMED} more" if len(allowed) > NAMED else names.pop()
+    among = f"among {len(allowed)} allowed arms ({', '.join(names)} and {last})"
+    mine = f"{decision.mean[arm]:.3g} +- {decision.sd[arm]:.2g}"
+    chance = f"with the probability {p:.3g}"
+    if arm == greedy:
+        return f"{arm!r} was chosen {among} {chance}: it has the largest expected reward, {mine}."
+    best = f"{decision.mean[greedy]:.3g} +- {decision.sd[greedy]:.2g}"
+    why = "by the floor alone" if p <= floor * (1 + 1e-6) else "as it may be the better one"
+    return f"{arm!r} was explored {among} {chance}, {why}: it expects {mine} where {greedy!r} expects {best}."
 
 
 def decide_many(
@@ -523,7 +753,7 @@ class Bandit:
         arm: str,
         reward: float | None = None,
         *,
-        propensity: observing.Propensity = None,
+        propensity: Propensity = None,
         arms: Names = None,
         id: str | None = None,
     ) -> Observed:
@@ -551,7 +781,7 @@ class Bandit:
                 be used, or the id was used for another choice. Nothing changes.
             DataError: the log cannot be written.
         """
-        return observing.observe(self._engine, context, arm, reward, propensity, arms, id)
+        return observe(self._engine, context, arm, reward, propensity, arms, id)
 
     def tick(self, now: float | None = None) -> int:
         """Remove the decisions whose time is over from the window.
@@ -581,7 +811,7 @@ class Bandit:
         entry = self._engine.window.get(id)
         if entry is None:
             raise CredoError(f"id must be that of a decision in the window; got {id!r}.", field="id")
-        return explaining.explain(self._engine, entry, self._prior)
+        return explain(self._engine, entry, self._prior)
 
     def warm_start(self, log: Log, weights: warm.LogWeights = "none") -> int:
         """Learn from a log of decisions that were taken elsewhere.

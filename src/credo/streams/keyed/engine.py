@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +15,6 @@ import numpy as np
 
 from credo.adapt.moments import collapse
 from credo.core.errors import CredoError
-from credo.core.memory import give_back
 from credo.core.types import Array, PyTree
 from credo.learners import Info, Learner
 from credo.programs.form import Form, setting_of
@@ -37,6 +38,25 @@ from credo.streams.live import Answer
 from credo.streams.scoring import Outcome
 
 __all__ = ["Engine", "Late", "tile_places"]
+
+
+def give_back() -> None:
+    """Give the system what was freed and is kept for later, such as 80 MB after a program was compiled.
+
+    Only the C library of GNU keeps so much, and has a function for it; with another one nothing happens.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int] | None:
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    return trim
 
 
 _LEAST = 8
