@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Command, write
 
-from credo.cli import bank_report
+from credo.cli.learn_report import bank_sections, draw_weights, legend_entries
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.sessions import ChangeTally, Session, Steps
@@ -61,9 +61,9 @@ def test_a_legend_names_those_members_that_matter() -> None:
     probs[:, 3] = 1.0 - 0.01 * (len(members) - 1)
     zeros = np.zeros(300)
     tally.add(Steps(probs, np.tile(np.arange(len(members)), (300, 1)), zeros, zeros > 0, zeros))
-    named, rest = bank_report.legend_entries(tally, members)
+    named, rest = legend_entries(tally, members)
     assert named == [3] and rest == len(members) - 1
-    assert "one hue a kind" in bank_report.draw(tally, members).caption.lower()
+    assert "one hue a kind" in draw_weights(tally, members).caption.lower()
 
 
 def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:
@@ -81,10 +81,12 @@ def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:
         "effects": [effect],
         "sentences": ["One."],
     }
-    (members,) = bank_report.parts(bank)  # type: ignore[arg-type]
-    assert members.grid.heads[-1] == "failures" and members.grid.lines[0].numbers[-1] == "3"
+    (members,) = bank_sections(bank)  # type: ignore[arg-type]
+    assert members.table is not None
+    assert members.table.heads[-1] == "failures" and members.table.lines[0].cells[-1] == "3"
     assert "would say almost nothing" in members.sentences[1]
     bank["linear_weight"] = 0.2
-    members, effects = bank_report.parts(bank)  # type: ignore[arg-type]
-    assert "Effects are mixed" in effects.sentences[1] and effects.grid.lines[0].name == "a → cat"
+    members, effects = bank_sections(bank)  # type: ignore[arg-type]
+    assert effects.table is not None
+    assert "Effects are mixed" in effects.sentences[1] and effects.table.lines[0].name == "a → cat"
     assert not any("almost nothing" in sentence for sentence in members.sentences)

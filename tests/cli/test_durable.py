@@ -136,7 +136,7 @@ def test_a_full_disk_costs_no_belief_and_no_earlier_run(
         def no_space(*_: object) -> bytes:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        full.setattr("credo.cli.results.html_report.page", no_space)
+        full.setattr("credo.cli.report.page", no_space)
         outcome = credo("learn", path, *LINEAR, "--out", "o", "--save", "s")
     assert outcome.status != 0 and "no space left on device" in outcome.err.lower()
     assert "what was learned is saved in o/unfinished/belief.credo; continue with: credo learn" in outcome.err

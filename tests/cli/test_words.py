@@ -10,9 +10,9 @@ from rich.table import Table
 
 from credo.bandits.named_agents import policy_of
 from credo.bandits.policies import EpsilonGreedy
-from credo.cli.class_plot import select_classes
-from credo.cli.html_report import escape
+from credo.cli.learn_report import select_classes
 from credo.cli.progress import Screen, duration, write_out
+from credo.cli.report import escape
 from credo.cli.request import slug
 from credo.core.errors import DataError
 from credo.core.text import visible

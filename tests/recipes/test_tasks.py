@@ -27,7 +27,7 @@ HOMES = {"tables/tasks.py", "recipes/tasks.py"}
 COUNTING = {
     "bandits/rewards.py",
     "bandits/service/storage.py",
-    "cli/bandit_report.py",
+    "cli/bandit_run.py",
     "metrics/losses.py",
     "tables/moments.py",
 }

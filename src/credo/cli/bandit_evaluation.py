@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from credo.bandits import Log
 from credo.bandits.evaluation import (
     ESTIMATORS,
     Comparison,
     Course,
-    Estimate,
     EstimatorName,
     IntervalName,
     Target,
@@ -30,13 +26,12 @@ from credo.bandits.evaluation.over_time import FEWEST
 from credo.bandits.logs import LogFormat, LogSource
 from credo.cli import output
 from credo.cli.command_words import model_of_service
-from credo.cli.html_report import Grid, Line, Picture, document
 from credo.cli.output import require_writable_file
-from credo.cli.progress import Screen, note
-from credo.cli.results import write_plots
+from credo.cli.progress import note
+from credo.cli.report import BLUE, GREY, Line, Picture, Report, Section, Table, name_rows, show, write
 from credo.core.errors import CredoError, DataError, require_choice, require_integer
 from credo.core.files import json_bytes, versions, write_atomically
-from credo.plots import COMPACT_PALETTE, compact_figure
+from credo.plots import compact_figure
 
 __all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
 
@@ -51,48 +46,52 @@ def parts_of(rewards: int) -> int:
 
 
 @contextmanager
-def place_of(folder: Path) -> Iterator[output.Folder]:
-    """The locked folder of a report."""
+def place_of(folder: Path | None) -> Iterator[output.Folder | None]:
+    """The locked folder of a report, if there is to be one."""
+    if folder is None:
+        yield None
+        return
     try:
         with output.writing(folder, "bandit-evaluation", None) as place:
+            if place.sentence:
+                note(place.sentence)
             yield place
     except DataError as error:
         raise DataError(str(error).replace("--out ", "--report ").replace("--out.", "--report.")) from None
 
 
-def write(
-    folder: Path,
-    log: str,
-    comparison: Comparison,
-    courses: Mapping[str, Course],
-    settings: Mapping[str, Any],
-) -> list[str]:
-    """Write report.json, the plots and the page; the hints to show."""
-    programs = versions()
-    data = {
-        "format": 1,
-        "settings": settings,
-        "estimates": [{"policy": policy, **asdict(one)} for (policy, _), one in comparison.estimates.items()],
-        "support": {policy: asdict(course.support) for policy, course in courses.items()},
-        "over_time": {policy: course.table() for policy, course in courses.items()},
-        "versions": programs,
-    }
-    write_atomically(folder / "report.json", json_bytes(data))
-    pictures, hints = write_plots(folder, lambda: _draw(comparison, courses))
-    estimates = list(comparison.estimates.values())
-    page = document(
-        log,
-        f"What policies would have earned, from {estimates[0].rows:,} rewards of another one.",
-        _verdict(comparison),
-        _grid(comparison, courses),
-        pictures,
-        [*hints, *dict.fromkeys(f"{sentence}." for one in estimates for sentence in one.warnings)],
-        settings,
-        "credo bandit evaluate",
-        programs,
+def report_of(words: Evaluation, log: Log, comparison: Comparison, courses: Mapping[str, Course]) -> Report:
+    """The report of an evaluation, with the course of each policy over time where that is known."""
+    estimates = comparison.estimates
+    first = next(iter(estimates.values()))
+    settings = {field: value for field, value in words._asdict().items() if field not in ("out", "report")}
+    sections = [_scores(comparison)]
+    if courses:
+        sections.append(_weights(courses))
+    return Report(
+        title=words.log,
+        subject="What policies would have earned",
+        headline=f"{first.rows:,} rewards of {log.rows:,} decisions among {len(log.arms)} arms",
+        verdict=_verdict(comparison),
+        remarks=list(_remarks(comparison)),
+        sections=sections,
+        settings=settings,
+        command="credo bandit evaluate",
+        data={
+            "format": 1,
+            "settings": settings,
+            "estimates": _plain(comparison),
+            "support": {policy: asdict(course.support) for policy, course in courses.items()},
+            "over_time": {policy: course.table() for policy, course in courses.items()},
+            "versions": versions(),
+        },
+        draw=lambda: _draw(comparison, courses),
     )
-    write_atomically(folder / "report.html", page.encode())
-    return hints
+
+
+def _plain(comparison: Comparison) -> list[dict[str, Any]]:
+    """The estimates as JSON data."""
+    return [{"policy": policy, **asdict(one)} for (policy, _), one in comparison.estimates.items()]
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -110,23 +109,47 @@ def _verdict(comparison: Comparison) -> str:
     return "; ".join(words) + "."
 
 
-def _grid(comparison: Comparison, courses: Mapping[str, Course]) -> Grid:
-    level = next(iter(comparison.estimates.values())).level
-    heads = ("reward", f"{100 * level:.4g}% from", "to", "rows count as", "weight 0", "largest weights")
-    lines = [_line(policy, one, courses[policy]) for (policy, _), one in comparison.estimates.items()]
-    return Grid(heads, lines)
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    """What the numbers are, and warnings with the estimates that they are about."""
+    estimates = comparison.estimates
+    yield "reward is the mean of a decision; count as: how many rows of equal weight would say as much."
+    if any(policy == "greedy" for policy, _ in estimates):
+        yield "greedy chooses what a ridge regression of the rewards on other rows expects to be best."
+    warned: dict[str, list[str]] = {}
+    for (policy, name), one in estimates.items():
+        for sentence in one.warnings:
+            warned.setdefault(sentence, []).append(f"{policy} ({name})")
+    for sentence, about in warned.items():
+        where = "" if len(about) == len(estimates) else f"{', '.join(about)}: "
+        yield f"Warning: {where}{sentence}."
 
 
-def _line(policy: str, one: Estimate, course: Course) -> Line:
-    support = course.support
-    largest = ", ".join(f"{weight:.3g}" for weight in support.largest[:3])
-    numbers = (
-        *(f"{number:.4g}" for number in (one.value, one.low, one.high)),
-        f"{one.ess:,.0f} of {one.rows:,}",
-        f"{100 * support.unused:.3g}%",
-        f"{largest} ({100 * support.heaviest:.2g}% of all in {len(support.largest)})",
+def _scores(comparison: Comparison) -> Section:
+    """The estimates, and what the log earned."""
+    first = next(iter(comparison.estimates.values()))
+    lines = []
+    for (policy, name), one in comparison.estimates.items():
+        interval = (f"{number:.4g}" for number in (one.value, one.low, one.high))
+        cells = (*interval, f"{one.rows:,}", f"{one.ess:,.0f}", f"{one.weights_max:.3g}")
+        lines.append(Line(f"{policy} ({name})", cells))
+    rows = f"{first.rows:,}"
+    lines.append(Line("the log", (f"{first.on_policy:.4g}", "", "", rows, rows, "1")))
+    low = f"{100 * first.level:.4g}% from"
+    heads = ("policy (estimator)", "reward", low, "to", "rows", "count as", "weights up to")
+    return Section("Rewards", [], Table(heads, lines), main=True)
+
+
+def _weights(courses: Mapping[str, Course]) -> Section:
+    """How the weights of the rows are spread, by policy."""
+    lines = []
+    for policy, course in courses.items():
+        support = course.support
+        largest = ", ".join(f"{weight:.3g}" for weight in support.largest[:3])
+        heaviest = f"{100 * support.heaviest:.2g}% in the {len(support.largest)} largest"
+        lines.append(Line(policy, (f"{100 * support.unused:.3g}%", largest, heaviest)))
+    return Section(
+        "Weights", [], Table(("policy", "weight 0", "largest weights", "share of all weight"), lines)
     )
-    return Line(policy, numbers, one.estimator)
 
 
 def _draw(comparison: Comparison, courses: Mapping[str, Course]) -> dict[str, Picture]:
@@ -143,19 +166,13 @@ def _draw(comparison: Comparison, courses: Mapping[str, Course]) -> dict[str, Pi
 
 
 def _policies(comparison: Comparison) -> Picture:
-    blue = COMPACT_PALETTE["blue"]
-    grey = COMPACT_PALETTE["grey"]
-    estimates = comparison.estimates
-    places = list(range(len(estimates)))[::-1]
+    estimates = list(comparison.estimates.items())[::-1]
     with compact_figure() as drawing:
-        drawing.figure.set_size_inches(7.2, 1.3 + 0.34 * len(estimates))
-        axes = drawing.panels[0]
-        axes.axvline(next(iter(estimates.values())).on_policy, color=grey, linestyle="--", linewidth=1.2)
-        for place, one in zip(places, estimates.values(), strict=True):
-            axes.plot([one.low, one.high], [place, place], color=blue)
-            axes.plot(one.value, place, "o", color=blue)
-        axes.set_yticks(places, [f"{policy} ({name})" for policy, name in estimates])
-        axes.set_ylim(-0.7, len(places) - 0.3)
+        axes = name_rows(drawing, [f"{policy} ({name})" for (policy, name), _ in estimates])
+        axes.axvline(estimates[0][1].on_policy, color=GREY, linestyle="--", linewidth=1.2)
+        for place, (_, one) in enumerate(estimates):
+            axes.plot([one.low, one.high], [place, place], color=BLUE)
+            axes.plot(one.value, place, "o", color=BLUE)
         axes.set_xlabel("reward of a decision; dashed: what the log earned")
     return Picture(drawing.png, "What each policy would have earned, with its interval.")
 
@@ -191,20 +208,21 @@ def evaluate_log(words: Evaluation) -> int:
     log = read_log_with_notes(words.log, words.format)
     names = list(dict.fromkeys(words.policies)) or _known(log)
     targets = {name: _target(log, name, words.seed) for name in names}
-    if words.report is None:
+    hints: list[str] = []
+    with place_of(words.report) as place:
         comparison = _compared(words, log, targets, ends)
-    else:
-        with place_of(words.report) as place:
-            if place.sentence:
-                note(place.sentence)
-            comparison = _compared(words, log, targets, ends)
-            hints = _report(words, log, targets, ends, comparison, place.files)
+        courses = {} if place is None else _courses(words, log, targets, ends)
+        report = report_of(words, log, comparison, courses)
+        if place is not None:
+            hints = write(report, place.files)
             place.commit()
-        for hint in hints:
-            note(hint)
-    _show(words.log, log, comparison)
+    for hint in hints:
+        note(hint)
+    show(report)
     if words.out is not None:
-        write_atomically(words.out, json_bytes(_contents(words, log, comparison)))
+        estimates = _plain(comparison)
+        data = {"format": 1, "log": words.log, "decisions": log.rows, "arms": list(log.arms)}
+        write_atomically(words.out, json_bytes({**data, "estimates": estimates}))
         note(f"estimates: {words.out}")
     if words.report is not None:
         note(f"report: {words.report}/report.html")
@@ -226,18 +244,13 @@ def _compared(
     )
 
 
-def _report(
-    words: Evaluation,
-    log: Log,
-    targets: Mapping[str, Target],
-    ends: tuple[float, float] | None,
-    comparison: Comparison,
-    folder: Path,
-) -> list[str]:
-    """Write the report; over time, each policy is evaluated by the first estimator."""
+def _courses(
+    words: Evaluation, log: Log, targets: Mapping[str, Target], ends: tuple[float, float] | None
+) -> dict[str, Course]:
+    """Each policy over time, by the first estimator."""
     name = cast("EstimatorName", words.estimators[0])
     parts = parts_of(int(np.isfinite(log.rewards).sum()))
-    courses = {
+    return {
         policy: evaluate_over_time(
             log,
             target,
@@ -251,8 +264,6 @@ def _report(
         )
         for policy, target in targets.items()
     }
-    settings = {field: value for field, value in words._asdict().items() if field not in ("out", "report")}
-    return write(folder, words.log, comparison, courses, settings)
 
 
 def read_log_with_notes(source: str, format: str | None) -> Log:
@@ -318,51 +329,3 @@ def _greedy(log: Log, uniform: np.ndarray, seed: int) -> np.ndarray:
     pmfs = uniform.copy()
     pmfs[known] = np.arange(len(log.arms)) == values.argmax(axis=1)[:, None]
     return pmfs
-
-
-def _show(source: str, log: Log, comparison: Comparison) -> None:
-    console = Screen()
-    first = next(iter(comparison.estimates.values()))
-    console.print(
-        f"{source}: {first.rows:,} rewards of {log.rows:,} decisions among {len(log.arms)} arms",
-        style="bold",
-        markup=False,
-    )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("policy", overflow="fold")
-    table.add_column("estimator", no_wrap=True)
-    for head in ("reward", f"{100 * first.level:.4g}% from", "to", "rows", "count as", "weights up to"):
-        table.add_column(head, justify="right")
-    for (policy, name), one in comparison.estimates.items():
-        numbers = [f"{number:.4g}" for number in (one.value, one.low, one.high)]
-        table.add_row(policy, name, *numbers, f"{one.rows:,}", f"{one.ess:,.0f}", f"{one.weights_max:.3g}")
-    table.add_row("the log", "", f"{first.on_policy:.4g}", "", "", f"{first.rows:,}", f"{first.rows:,}", "1")
-    console.print(table)
-    console.print(
-        "reward is the mean of a decision; count as: how many rows of equal weight would say as much.",
-        markup=False,
-    )
-    if any(policy == "greedy" for policy, _ in comparison.estimates):
-        console.print(
-            "greedy chooses what a ridge regression of the rewards on other rows expects to be best.",
-            markup=False,
-        )
-    warned: dict[str, list[str]] = {}
-    for (policy, name), one in comparison.estimates.items():
-        for sentence in one.warnings:
-            warned.setdefault(sentence, []).append(f"{policy} ({name})")
-    for sentence, about in warned.items():
-        where = "" if len(about) == len(comparison.estimates) else f"{', '.join(about)}: "
-        console.print(f"Warning: {where}{sentence}.", markup=False)
-
-
-def _contents(words: Evaluation, log: Log, comparison: Comparison) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "log": words.log,
-        "decisions": log.rows,
-        "arms": list(log.arms),
-        "estimates": [
-            {"policy": policy, **dataclasses.asdict(one)} for (policy, _), one in comparison.estimates.items()
-        ],
-    }

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from credo import bandits, datasets
 from credo.bandits.logs.contexts import features_of
 from credo.bandits.named_agents import BanditProblem, PreparedAgent, policy_of, prepare
-from credo.cli import bandit_report, output
+from credo.cli import output
 from credo.cli.bandit_evaluation import read_log_with_notes
-from credo.cli.progress import Screen, note
+from credo.cli.progress import note
+from credo.cli.report import (
+    BLUE,
+    SKY,
+    Line,
+    Picture,
+    Report,
+    Section,
+    Table,
+    calibration_figure,
+    draw_reliability,
+    show,
+    write,
+)
 from credo.core.errors import CredoError, DataError, require_integer, require_positive
+from credo.core.files import versions
+from credo.plots import compact_figure, count_rows, legend_above, thousands
 
 __all__ = ["Play", "Replay", "replay_log", "run_bandit"]
 
@@ -63,7 +77,7 @@ def run_bandit(words: Play) -> int:
             f"{'run' if words.seeds == 1 else 'runs'} of {steps:,} decisions among {world.arms} arms"
         )
         start = time.monotonic()
-        report = bandits.play(
+        play = bandits.play(
             ready.agent,
             world,
             steps=steps,
@@ -73,12 +87,11 @@ def run_bandit(words: Play) -> int:
             var=ready.var,
             delay=words.delay,
         )
-        contents = bandit_report.contents(
-            report, world.arms, _settings(words, ready, steps, divisor), time.monotonic() - start
-        )
-        hints = bandit_report.write(place.files, report, contents)
+        settings = _settings(words, ready, steps, divisor)
+        report = report_of(play, world.arms, settings, time.monotonic() - start)
+        hints = write(report, place.files)
         place.commit()
-    bandit_report.show(contents)
+    show(report)
     for hint in hints:
         note(hint)
     note(f"report: {place.path}/report.html")
@@ -115,6 +128,194 @@ def problem_of(world: bandits.environments.AnyEnvironment, name: str) -> BanditP
     binary = bool(np.isin(pulled[~np.isnan(pulled)], (0.0, 1.0)).all())
     images = name in datasets.names() and datasets.load(name, limit=1).x.ndim > 2
     return BanditProblem(world.arms, inputs, binary, world.design, not images)
+
+
+POINTS = 200
+"""At how many steps the curves stand in report.json."""
+
+MOST_LABELS = 20
+"""Up to how many arms each has its number below it."""
+
+MEANING = {
+    "total_reward": "sum of the rewards of a run",
+    "total_regret": "how much more the best arms were expected to earn",
+    "log_evidence": "log density of a reward before it was learned (nats)",
+}
+
+
+def report_of(play: bandits.PlayReport, arms: int, settings: Mapping[str, Any], seconds: float) -> Report:
+    """The report of a play among some arms, which took some seconds."""
+    runs, steps = play.rewards.shape
+    data = _data_of(play, arms, settings, seconds)
+    total = runs * steps
+    late = data["late_regret"]
+    best = data["best_constant"]
+    verdict = f"A decision earned {data['scores']['total_reward']['mean'] / steps:.4g} on average"
+    if best is not None:
+        verdict += f"; always choosing the best constant arm earns {best / steps:.4g}"
+    if late is not None:
+        verdict += f"; regret was {late:.4g} a decision in the last tenth"
+    data["verdict"] = f"{verdict}."
+    lines = [
+        Line(name.replace("_", " "), tuple(_number(value) for value in score.values()), MEANING[name])
+        for name, score in data["scores"].items()
+    ]
+    if best is not None:
+        lines.insert(1, Line("best constant arm", (_number(best), "", ""), "the arm with the best mean"))
+    headline = (
+        f"{runs} run{'s'[: runs != 1]} of {steps:,} decisions in {seconds:.1f} s, compiling included "
+        f"({total / seconds:,.0f} decisions/s)"
+    )
+    refused = f"{play.refused:,} of {total:,} updates were refused: the reward was missing or not usable."
+    return Report(
+        title=settings["environment"],
+        subject="A bandit",
+        headline=headline,
+        verdict=data["verdict"],
+        remarks=[refused] if play.refused else [],
+        sections=[Section("Scores", [], Table(("score", "mean", "sd", "worst"), lines), main=True)],
+        settings=settings,
+        command="credo bandit run",
+        data=data,
+        draw=lambda: {
+            "regret": _draw_curve(data["curves"], runs),
+            "pulls": _draw_pulls(data["pulls"]),
+            "calibration": _draw_calibration(play.calibration),
+            "propensities": _draw_propensities(play.propensities),
+        },
+    )
+
+
+def _data_of(
+    play: bandits.PlayReport, arms: int, settings: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    """What report.json holds; of each score the mean, the sd and the worst of the runs."""
+    runs, steps = play.rewards.shape
+    scores = {"total_reward": _score(play.totals, worst=np.min)}
+    curves = {"reward": _curve(np.nancumsum(play.rewards.astype(float), axis=1))}
+    late = None
+    if not np.isnan(play.regrets).any():
+        scores["total_regret"] = _score(play.regret[:, -1], worst=np.max)
+        curves["regret"] = _curve(play.regret)
+        late = float(play.regrets[:, -max(1, steps // 10) :].mean())
+    scores["log_evidence"] = _score(np.nanmean(play.log_evidence, axis=1), worst=np.min)
+    counts, edges = np.histogram(play.propensities, bins=20, range=(0.0, 1.0))
+    claimed, best, seen = play.calibration
+    return {
+        "format": 1,
+        "settings": settings,
+        "scores": scores,
+        "seconds": seconds,
+        "decisions_per_second": runs * steps / seconds,
+        "best_constant": None if play.best_constant is None else play.best_constant * steps,
+        "late_regret": late,
+        "refused": play.refused,
+        "totals": play.totals,
+        "curves": curves,
+        "pulls": np.stack([np.bincount(run, minlength=arms) for run in play.arms]),
+        "calibration": {"claimed": claimed, "best": best, "count": seen},
+        "propensities": {"edges": edges, "counts": counts, "least": float(play.propensities.min())},
+        "versions": versions(),
+    }
+
+
+def _score(values: np.ndarray, worst: Any) -> dict[str, float]:
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {"mean": float(values.mean()), "sd": spread, "worst": float(worst(values))}
+
+
+def _curve(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Quantiles over the runs, at some steps."""
+    steps = np.unique(np.linspace(1, values.shape[1], min(POINTS, values.shape[1])).astype(int))
+    low, middle, high = np.quantile(values[:, steps - 1], [0.1, 0.5, 0.9], axis=0)
+    return {"steps": steps, "low": low, "median": middle, "high": high, "mean": values[:, steps - 1].mean(0)}
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.1f}"
+    return f"{value:.4g}"
+
+
+def _draw_curve(curves: Mapping[str, Any], runs: int) -> Picture:
+    name = "regret" if "regret" in curves else "reward"
+    curve = curves[name]
+    with compact_figure() as drawing:
+        axes = drawing.panels[0]
+        if runs > 1:
+            axes.fill_between(
+                curve["steps"],
+                curve["low"],
+                curve["high"],
+                color=SKY,
+                alpha=0.35,
+                linewidth=0,
+                label="80% of runs",
+            )
+        axes.plot(curve["steps"], curve["median"], color=BLUE, label="median" if runs > 1 else name)
+        axes.set_xlabel("decisions")
+        axes.set_ylabel(f"cumulative {name}")
+        axes.set_xlim(0, curve["steps"][-1])
+        axes.set_ylim(0 if curve["low"].min() >= 0 else None, None)
+        count_rows(axes)
+        axes.yaxis.set_major_formatter(thousands())
+        legend_above(axes, 2)
+    words = (
+        "How much more the best allowed arms were expected to earn than the chosen ones, summed over the "
+        "decisions: the flatter, the less there is left to learn."
+        if name == "regret"
+        else "The rewards so far. What the best arms would have earned is not known."
+    )
+    return Picture(drawing.png, words)
+
+
+def _draw_pulls(pulls: np.ndarray) -> Picture:
+    shares = pulls / pulls.sum(axis=1, keepdims=True)
+    arms = np.arange(shares.shape[1])
+    with compact_figure() as drawing:
+        axes = drawing.panels[0]
+        axes.bar(arms, shares.mean(axis=0), color=SKY, label="mean of the runs")
+        if len(pulls) > 1:
+            for number, run in enumerate(shares):
+                axes.plot(arms, run, ".", color=BLUE, markersize=5, label="" if number else "a run")
+        if len(arms) <= MOST_LABELS:
+            axes.set_xticks(arms)
+        axes.set_xlabel("arm")
+        axes.set_ylabel("share of the decisions")
+        legend_above(axes, 2)
+    return Picture(drawing.png, "How often each arm was chosen.")
+
+
+def _draw_calibration(calibration: np.ndarray) -> Picture:
+    claimed, best, count = calibration
+    with calibration_figure("share that was the best", "probability of the choice", "arms") as drawing:
+        draw_reliability(drawing, np.column_stack([count, claimed, best]), "arms")
+    return Picture(
+        drawing.png,
+        "Of the arms that were to be chosen with a probability, how many were the best. Thompson sampling "
+        "chooses an arm as often as it believes it to be the best, so its points should lie on the diagonal; "
+        "policies that are greedy, or explore more, need not.",
+    )
+
+
+def _draw_propensities(propensities: np.ndarray) -> Picture:
+    steps = propensities.shape[1]
+    tenths = np.array_split(np.arange(steps), min(10, steps))
+    with compact_figure((1, 1)) as drawing:
+        axes, below = drawing.panels
+        edges = np.linspace(0.0, 1.0, 21)
+        for panel, part, words in ((axes, tenths[0], "first"), (below, tenths[-1], "last")):
+            counts, _ = np.histogram(propensities[:, part], bins=edges)
+            panel.bar(edges[:-1] + 0.025, counts / counts.sum(), width=0.045, color=SKY)
+            panel.set_ylabel("share")
+            panel.set_title(f"The {words} tenth of the decisions", fontsize=10)
+        below.set_xlabel("propensity of the chosen arm")
+        below.set_xlim(0, 1.02)
+    return Picture(
+        drawing.png,
+        "The probability with which the chosen arm was drawn, which off-policy evaluation divides by. The "
+        f"least one is {propensities.min():.3g}.",
+    )
 
 
 class Replay(NamedTuple):
@@ -156,7 +357,7 @@ def replay_log(words: Replay) -> int:
     report = bandits.play(
         ready.agent, world, seeds=words.seeds, key=words.seed, params=ready.params, var=ready.var
     )
-    _show(words, log, report, int((~known).sum()))
+    show(_replayed(words, log, report, int((~known).sum())))
     return 0
 
 
@@ -168,7 +369,8 @@ def _contexts(shared: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray | 
     return np.concatenate([rows, own], axis=2).astype(np.float32), True
 
 
-def _show(words: Replay, log: bandits.Log, report: bandits.PlayReport, missing: int) -> None:
+def _replayed(words: Replay, log: bandits.Log, report: bandits.PlayReport, missing: int) -> Report:
+    """The report of a replay, in whose log some rewards are missing."""
     kept = np.isfinite(report.rewards)
     counts = kept.sum(axis=1)
     if not counts.all():
@@ -180,34 +382,30 @@ def _show(words: Replay, log: bandits.Log, report: bandits.PlayReport, missing: 
     half = max(1, log.rows // 2)
     late = np.where(kept[:, -half:], report.rewards[:, -half:], 0).sum() / max(1, kept[:, -half:].sum())
     weights = 1.0 / log.propensities
-    console = Screen()
-    runs = f"{words.seeds} run{'s'[: words.seeds != 1]}"
-    console.print(
-        f"{words.log}: {log.rows:,} rows replayed in {runs}, of which "
-        f"{counts.mean():,.0f} were kept on average",
-        style="bold",
-        markup=False,
-    )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("reward of a decision")
-    for head in ("mean", "sd of runs", "worst"):
-        table.add_column(head, justify="right")
-    spread = f"{earned.std(ddof=1):.3g}" if len(earned) > 1 else ""
-    table.add_row("the agent", f"{earned.mean():.4g}", spread, f"{earned.min():.4g}")
-    table.add_row("the agent, second half of the log", f"{late:.4g}", "", "")
-    table.add_row("the log", f"{log.rewards.mean():.4g}", "", "")
-    table.add_row("the best constant arm", f"{_best(log, weights):.4g}", "", "")
-    console.print(table)
-    console.print(
-        "A row is kept if the agent chooses the arm of the log, with the probability min(p) / p. The "
-        "agent learns from these rows alone.",
-        markup=False,
-    )
-    if missing:
-        console.print(f"{missing:,} decisions without a reward are left out.", markup=False)
     least = int(counts.min())
+    remarks = [
+        "A row is kept if the agent chooses the arm of the log, with the probability min(p) / p. The "
+        "agent learns from these rows alone."
+    ]
+    if missing:
+        remarks.append(f"{missing:,} decisions without a reward are left out.")
     if least < 100:
-        console.print(f"Warning: only {least} rows were kept in a run, which says little.", markup=False)
+        remarks.append(f"Warning: only {least} rows were kept in a run, which says little.")
+    spread = f"{earned.std(ddof=1):.3g}" if len(earned) > 1 else ""
+    lines = [
+        Line("the agent", (f"{earned.mean():.4g}", spread, f"{earned.min():.4g}")),
+        Line("the agent, second half of the log", (f"{late:.4g}", "", "")),
+        Line("the log", (f"{log.rewards.mean():.4g}", "", "")),
+        Line("the best constant arm", (f"{_best(log, weights):.4g}", "", "")),
+    ]
+    heads = ("reward of a decision", "mean", "sd of runs", "worst")
+    return Report(
+        title=words.log,
+        headline=f"{log.rows:,} rows replayed in {words.seeds} run{'s'[: words.seeds != 1]}, of which "
+        f"{counts.mean():,.0f} were kept on average",
+        remarks=remarks,
+        sections=[Section("Rewards", [], Table(heads, lines), main=True)],
+    )
 
 
 def _best(log: bandits.Log, weights: np.ndarray) -> float:

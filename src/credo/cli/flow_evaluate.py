@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import flows
-from credo.cli.flow_report import show_grid
-from credo.cli.flow_train import OPERATOR, read_config
+from credo.cli.flow_train import OPERATOR, read_config, scores_section
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
+from credo.cli.report import Report, show
 from credo.core.errors import CredoError, FormatError
 from credo.core.files import json_bytes, write_atomically
 from credo.flows import FlowOperator, Tasks
@@ -52,7 +52,8 @@ def evaluate_flow(words: Examination) -> int:
         )
     stages = settings.plan.stages if words.stages is None else words.stages
     kinds = f"{type(operator).__name__} on {type(tasks).__name__}"
-    note(f"{kinds}: {words.sequences} sequences of {stages} updates")
+    size = f"{words.sequences} sequences of {stages} updates"
+    note(f"{kinds}: {size}")
     scored = jax.jit(
         lambda params: flows.validate(
             operator,
@@ -66,12 +67,12 @@ def evaluate_flow(words: Examination) -> int:
     )
     table = {name: np.asarray(column) for name, column in scored(operator.params).items()}
     scores = {name: float(np.mean(column)) for name, column in table.items()}
-    show_grid(scores, f"{words.sequences} sequences of {stages} updates")
     times = update_times(operator, tasks)
-    print(
+    took = (
         f"An update takes {times['update']:.2f} ms of processor time, and {times['with_density']:.2f} ms "
         "with the density."
     )
+    show(Report(kinds, size, [scores_section(scores)], took))
     if words.out is not None:
         stagewise = {name: column.tolist() for name, column in table.items()}
         contents = {"format": 1, "scores": scores, "stages": stagewise, "milliseconds": times}

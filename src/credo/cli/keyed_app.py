@@ -184,7 +184,7 @@ def _run(source: str, out: str, flags: KeyedFlags, learner: LearnerFlags, resume
         words = shlex.join(["credo", "keyed", source, "--out", out, "--resume"])
         note(f"credo: interrupted; what was saved is whole; go on with: {words}")
         return 130
-    _show(result, quiet)
+    _show(source, result, quiet)
     return 0
 
 
@@ -237,31 +237,29 @@ def _words(text: str | None) -> list[str]:
     return []
 
 
-def _show(result: KeyedResult, quiet: bool) -> None:
+def _show(source: str, result: KeyedResult, quiet: bool) -> None:
     """The table of what was found, with the keys that stand out."""
-    from rich.table import Table
-
-    from credo.cli.progress import Screen, note
+    from credo.cli.progress import note
+    from credo.cli.report import Line, Report, Section, Table, show
+    from credo.sessions.run_summary import MEANING, number
 
     metrics = result.metrics
-    console = Screen()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("metric", "value"):
-        table.add_column(heading)
-    for name in ("rows", "keys", "nlpd", "rmse", "coverage_90", "error", "changes"):
-        if name in metrics:
-            number = metrics[name]
-            table.add_row(name, f"{number:,}" if isinstance(number, int) else f"{number:.4f}")
-    console.print(table)
+    lines = [Line(name, (number(metrics[name]),), MEANING[name]) for name in MEANING if name in metrics]
+    if "changes" in metrics:
+        lines.append(Line("changes", (f"{metrics['changes']:,}",), "reported changes of all keys"))
+    listings = []
+    for name, what in (("worst", "mean loss"), ("newest", "first line"), ("drifting", "changes")):
+        if metrics[name]:
+            listing = ", ".join(f"{key} ({last:.4g})" for key, _, last in metrics[name][:5])
+            listings.append(f"{name} keys, with {what}: {listing}")
+    headline = f"{metrics['rows']:,} rows of {metrics['keys']:,} keys"
+    scores = Section("Scores", [], Table(("metric", "value"), lines))
+    show(Report(source, headline, [scores], remarks=listings))
     if metrics["late"]:
         note(
             f"{metrics['late']:,} rows came after later ones of their key, so no time passed",
             quiet,
         )
-    for name, what in (("worst", "mean loss"), ("newest", "first line"), ("drifting", "changes")):
-        if metrics[name]:
-            listing = ", ".join(f"{key} ({last:.4g})" for key, _, last in metrics[name][:5])
-            console.print(f"{name} keys, with {what}: {listing}")
     if result.bad_rows:
         more = "" if result.bad_rows <= len(result.bad) else ", and more"
         note(f"{result.bad_rows:,} rows could not be used: {'; '.join(result.bad)}{more}", quiet)

@@ -7,39 +7,50 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from credo.cli import forecasting, importance, output, results
+import numpy as np
+
+from credo.cli import output
 from credo.cli.checkpoints import Checkpoints, go_on
 from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
 from credo.cli.forecast_file import ForecastFile
 from credo.cli.interrupt import Interruptible
 from credo.cli.kept_columns import KeptColumns, names_in
+from credo.cli.learn_report import report_of
 from credo.cli.progress import note
+from credo.cli.report import show, write
 from credo.cli.request import Request
 from credo.cli.row_loop import require_good, stream, waiting_for_rows
 from credo.core.errors import CredoError, DataError
-from credo.live.encoding import TableEncoding
+from credo.core.files import write_atomically
 from credo.sessions import (
     ColumnOptions,
     Drift,
     Images,
     Network,
+    PathForecast,
     Posterior,
     Progress,
     RowSource,
     SeriesEncoding,
     Session,
+    TableEncoding,
     Tally,
     open_dataset,
     open_file,
     open_series,
+    permutation_importance,
 )
+from credo.sessions.forecast_table import as_csv
+from credo.sessions.importance import no_table
+from credo.sessions.origins import Origins
+from credo.sessions.paths import Known, forecast_paths, ready
 from credo.sessions.places import find_place
-from credo.sessions.run_summary import Results
+from credo.sessions.run_summary import Ahead, ImportanceSummary, Results
 from credo.tables import Chunk
 from credo.tables.live import Pipe, open_pipe
 
@@ -215,9 +226,9 @@ def _run(
         ) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)
-        origins = forecasting.begin(request, session)
+        origins = _begin_forecasts(request, session)
         source.rows = source.rows if origins is None else origins.cut(source.rows)
-        comparison = importance.Comparison(request, session, source)
+        comparison = Comparison(request, session, source)
         bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
         seconds = time.monotonic() - clock
         came = session.rows_read > read_before
@@ -235,11 +246,12 @@ def _run(
     test = _score(request, session, unseen) if unseen else None
     matters = None if interrupt.stopped else comparison.finish(unseen, sentences)
     run = seconds, session.rows_used - rows_before, interrupt.stopped, source.ordered, scored_before
-    ahead = None if origins is None or interrupt.stopped else forecasting.finish(origins, place.files)
+    ahead = None if origins is None or interrupt.stopped else _finish_forecasts(origins, place.files)
     result = Results(
         request.source, session, tuple(sentences), bad, test, *run, ahead=ahead, importance=matters
     )
-    hints = results.write(place.files, result, plots=not interrupt.stopped)
+    report = report_of(result)
+    hints = write(report, place.files, whole=not interrupt.stopped)
     place.commit()
     if interrupt.stopped:
         note(
@@ -248,15 +260,13 @@ def _run(
         )
         return interrupt.status
     with contextlib.redirect_stdout(sys.stderr if request.run.predictions == "-" else sys.stdout):
-        results.show(result)
+        show(report)
     for hint in hints:
         note(hint, request.run.quiet)
     belief = request.run.save or place.path / output.BELIEF
     if ahead is not None:
         steps = len(ahead.forecast.times)
-        note(
-            f"forecast of the {steps} steps after the last row: {place.path}/forecast.csv", request.run.quiet
-        )
+        note(f"forecast of the {steps} steps after the last row: {place.path}/{FORECAST}", request.run.quiet)
     note(f"report: {place.path}/report.html   saved belief: {belief}", request.run.quiet)
     return 0
 
@@ -379,3 +389,127 @@ def _score(request: Request, session: Session, chunks: list[Chunk | Images]) -> 
         require_good(request, str(request.data.test), block)
         session.test(block, tally)
     return tally
+
+
+FORECAST = "forecast.csv"
+"""The file with the forecast of the steps after the last row."""
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles in it."""
+
+PATHS = 100
+"""How many paths of a series are drawn for its forecast."""
+
+
+def _begin_forecasts(request: Request, session: Session) -> Origins | None:
+    """What forecasts a series on its way into a session; None for other rows."""
+    encoding = session.encoding
+    flags = request.flags_of_series
+    if not isinstance(encoding, SeriesEncoding):
+        return None
+    paths = flags.paths or PATHS
+
+    def forecast(known: Known) -> PathForecast:
+        return forecast_paths(session, encoding.horizon, paths, known)
+
+    return Origins(session, flags.every or encoding.horizon, forecast)
+
+
+def _finish_forecasts(origins: Origins, folder: Path) -> Ahead | None:
+    """Forecast the steps after the last row, and write them; None if too few rows were learned."""
+    if not ready(origins.session):
+        return None
+    forecast = origins.last()
+    heads = ["step", "time", "mean", "sd", *(f"q{100 * level:02.0f}" for level in LEVELS)]
+    numbers = np.column_stack([forecast.mean, forecast.sd, forecast.quantile(LEVELS)])
+    rows = [
+        [str(step), time, *(f"{cell:.8g}" for cell in cells)]
+        for step, (time, cells) in enumerate(zip(forecast.times, numbers.tolist(), strict=True), 1)
+    ]
+    write_atomically(folder / FORECAST, as_csv([heads, *rows]).encode())
+    return Ahead(origins.scores.summary(), forecast)
+
+
+MOST = 400
+FEWEST = 50
+CELLS = 40_000
+"""The most rows that are forecast for each column; if there are many columns, so many rows and columns
+together, and at least `FEWEST` rows."""
+
+WIDE = 200
+"""From more columns on they are compared only if that is asked for, since each is forecast again."""
+
+HELD_OUT = "held-out rows"
+LATEST = "latest rows, after they were learned from"
+
+
+class Comparison:
+    """What measures how much each column matters, on the held-out rows of a run, or else on its latest rows,
+    which are noted as they pass.
+
+    Raises:
+        CredoError: it was asked for, and there are no columns to compare.
+    """
+
+    def __init__(self, request: Request, session: Session, source: RowSource) -> None:
+        encoding = session.encoding
+        asked = request.run.importance
+        what = no_table(encoding)
+        if asked and what:
+            raise CredoError(f"--importance is for the columns of a table; got {what}.")
+        self._session = session
+        self._latest = list[Chunk | Images]()
+        self._held_out = bool(source.test) or request.data.test is not None
+        few = isinstance(encoding, TableEncoding) and len(encoding.schema.columns) <= WIDE
+        self._wanted = not what and (self._held_out and few if asked is None else asked)
+        if self._wanted and not self._held_out:
+            source.rows = self._noted(source.rows)
+
+    def _noted(self, rows: Iterable[Chunk | Images]) -> Iterator[Chunk | Images]:
+        """The chunks of a source; the latest, with at least `MOST` rows if so many have come, are kept."""
+        for chunk in rows:
+            self._latest.append(chunk)
+            while sum(map(len, self._latest[1:])) >= MOST:
+                del self._latest[0]
+            yield chunk
+
+    def finish(self, held_out: list[Chunk | Images], sentences: list[str]) -> ImportanceSummary | None:
+        """How much each column matters, if that is wanted; if it cannot be measured, a sentence says why."""
+        if not self._wanted:
+            return None
+        rows = held_out if self._held_out else self._latest
+        found, why = measure(self._session, rows, held_out=self._held_out)
+        sentences += [why] if why else []
+        return found
+
+
+def measure(
+    session: Session, chunks: Iterable[Chunk | Images], *, held_out: bool
+) -> tuple[ImportanceSummary | None, str]:
+    """How much each column matters, over at most `MOST` of some rows; or None, and why."""
+    tables = [chunk for chunk in chunks if isinstance(chunk, Chunk) and len(chunk)]
+    if not tables:
+        return None, ""
+    most = max(FEWEST, min(MOST, CELLS // len(session.encoding.features)))
+    try:
+        found = permutation_importance(session, tables if held_out else _latest(tables, most), most=most)
+    except CredoError as error:
+        return None, f"importance of the columns: {error}"
+    loss = "rmse" if session.regression else "error"
+    numbers = zip(found.columns, *(found.nlpd, found.nlpd_se, found.loss), strict=True)
+    return {
+        "rows": found.rows,
+        "of": HELD_OUT if held_out else LATEST,
+        "columns": {
+            name: {"nlpd": float(nlpd), "nlpd_se": float(error), loss: float(rise)}
+            for name, nlpd, error, rise in numbers
+        },
+    }, ""
+
+
+def _latest(tables: list[Chunk], most: int) -> list[Chunk]:
+    """The latest rows, so many or all."""
+    extra = sum(map(len, tables)) - most
+    if extra <= 0:
+        return tables
+    return [tables[0].part(extra, len(tables[0])), *tables[1:]]

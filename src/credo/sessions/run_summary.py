@@ -11,13 +11,44 @@ from credo.sessions.bank_summary import BankSummary, summarize_bank
 from credo.sessions.horizons import HorizonSummary
 from credo.sessions.paths import PathForecast
 
-__all__ = ["Ahead", "ImportanceSummary", "Results", "Summary", "number", "summarize_run", "verdict"]
+__all__ = [
+    "MEANING",
+    "Ahead",
+    "ImportanceSummary",
+    "OfClass",
+    "Results",
+    "RowCounts",
+    "Summary",
+    "number",
+    "summarize_run",
+    "verdict",
+]
 
 DIVERGED = 5.0
 """A learner that loses so many nats a row against the baseline has diverged. A row costs at most some 20."""
 
 LEVEL = 5e-4
 """Fewer nats a row are no difference."""
+
+
+MEANING = {
+    "error": "share of wrong classes",
+    "rmse": "root mean squared error",
+    "nlpd": "negative log predictive density (nats)",
+    "nlpd_plugin": "the same, ignoring the uncertainty of the parameters",
+    "nlpd_unscaled": "the same, before the members' forecasts are scaled",
+    "brier": "squared distance of the probabilities to the label",
+    "ece": "calibration error of the predicted class (0 is calibrated)",
+    "ece_classwise": "calibration error of every class, averaged",
+    "auc": "area under the ROC curve, mean over classes (0.5 is chance)",
+    "average_precision": "average precision, mean over classes",
+    "mae": "mean absolute error",
+    "r2": "share of the squared error of the running mean that is gone (1 is best)",
+    "crps": "continuous ranked probability score, in units of the target (lower is better)",
+    "width_90": "mean width of the 90% interval, in units of the target",
+    "coverage_90": "share inside the 90% interval (0.90 is right)",
+}
+"""What the metrics mean, in the order of the table."""
 
 
 class RowCounts(TypedDict):
