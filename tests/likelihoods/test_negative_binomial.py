@@ -17,8 +17,7 @@ from credo.learners.votes import CountVotes, votes_of
 from credo.likelihoods import NegativeBinomial, Poisson
 from credo.likelihoods.quantiles import digamma_gap
 from credo.recipes.members import POISSON, Member, members_of
-from credo.sessions.bank_summary import contrasts
-from credo.sessions.bank_words import wide_counts
+from credo.sessions.bank_summary import contrasts, wide_counts
 
 LEARNED = NegativeBinomial()
 MEANS, DISPERSIONS = (0.3, 8.0, 300.0), (1e-3, 0.1, 2.0)

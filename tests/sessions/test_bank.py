@@ -22,7 +22,7 @@ from credo.recipes.members import LINEAR, TableMember, hidden_units, members_of,
 from credo.recipes.networks import Origin
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
-from credo.sessions.bank_words import change_words
+from credo.sessions.bank_summary import change_words
 
 Row = dict[str, object]
 HIDDEN = Network("mlp", (3,))

@@ -15,9 +15,8 @@ from credo.adapt.nested import within
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.recipes.plain_members import NearMember, NormalMember
-from credo.sessions import ChangeTally, Steps, Tally, bank_words
-from credo.sessions.bank_summary import _widths, contrasts, latest_weights, linear_effects, narrowed
-from credo.sessions.bank_words import Widths
+from credo.sessions import ChangeTally, Steps, Tally, bank_summary
+from credo.sessions.bank_summary import Widths, contrasts, latest_weights, linear_effects, narrowed
 
 HIDDEN = Network("mlp", (20,))
 MEMBERS = (
@@ -30,11 +29,11 @@ MEMBERS = (
 
 def test_the_leading_members_are_named() -> None:
     now = np.array([0.1, 0.7, 0.1, 0.1])
-    alone = bank_words.leaders(MEMBERS, now, now)
+    alone = bank_summary.leaders(MEMBERS, now, now)
     assert (
         alone == "Of 4 members, linear (walk 0.01, prior 4) leads with 70% of the weight (70% over all rows)"
     )
-    both = bank_words.leaders(MEMBERS, now, now[::-1])
+    both = bank_summary.leaders(MEMBERS, now, now[::-1])
     assert both.endswith("; over all rows mlp:20 tanh (walk 0.0001, prior 4) does, with 70%")
 
 
@@ -51,16 +50,16 @@ def test_the_leading_members_are_named() -> None:
 def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others_of_their_network(
     weights: tuple[float, ...], words: str
 ) -> None:
-    sentence = bank_words.motion(MEMBERS, np.array(weights), 2500)
+    sentence = bank_summary.motion(MEMBERS, np.array(weights), 2500)
     assert sentence is not None and words in sentence and "latest 2,500 rows" in sentence
-    assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
+    assert bank_summary.motion(MEMBERS[:1], np.ones(1), 10) is None
 
 
 def test_few_rows_and_a_leader_of_the_other_side_are_no_evidence() -> None:
     weights, none = np.array([0.1, 0.9, 0.0, 0.0]), "No evidence either way"
     still = np.array([0.9, 0.1, 0.0, 0.0])
     for rows, now, start in ((50, weights, "The relation"), (49, weights, none), (50, still, none)):
-        sentence = bank_words.motion(MEMBERS, weights, rows, now)
+        sentence = bank_summary.motion(MEMBERS, weights, rows, now)
         assert sentence is not None and sentence.startswith(start), (rows, now)
 
 
@@ -71,7 +70,7 @@ def test_a_leader_that_walks_does_not_stand_beside_a_relation_that_stands_still(
         (weights, "The relation of columns and target stands"),
         (weights[::-1], "No evidence"),
     ):
-        sentence = bank_words.motion(members, weights, 150, now)
+        sentence = bank_summary.motion(members, weights, 150, now)
         assert sentence is not None and sentence.startswith(start)
 
 
@@ -79,28 +78,28 @@ def test_a_level_that_rises_is_said_and_then_nothing_stands_still() -> None:
     noise = np.random.default_rng(0).normal(size=1000)
     for slope, noisy, words in ((0.6, 0.3, "has risen"), (-0.6, 0.3, "has fallen"), (0.0, 0.3, "")):
         y = 1.0 + slope * np.arange(1000) / 1000 + noisy * noise
-        said = bank_words.level_words("y", y[-200:], float(y.mean()), 1000)
+        said = bank_summary.level_words("y", y[-200:], float(y.mean()), 1000)
         assert (words in said) if words else said == ""
-        level = bank_words.motion(MEMBERS, np.array([0.9, 0.1, 0.0, 0.0]), 200, level=said)
+        level = bank_summary.motion(MEMBERS, np.array([0.9, 0.1, 0.0, 0.0]), 200, level=said)
         assert level is not None and ("stands still" in level) == (not words)
     swing = 10 * np.sin(np.arange(1000) / 4)  # a season is no level
-    assert bank_words.level_words("y", swing[-200:], float(swing.mean()), 1000) == ""
-    assert bank_words.level_words("y", 9 + noise[:200], 1.0, 240) == ""  # too few rows before
+    assert bank_summary.level_words("y", swing[-200:], float(swing.mean()), 1000) == ""
+    assert bank_summary.level_words("y", 9 + noise[:200], 1.0, 240) == ""  # too few rows before
 
 
 @pytest.mark.slow
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
     near, apart = NearMember(), "no member looks for rows that are alike"
-    assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""
-    few = bank_words.narrowed_words(MEMBERS, [False, False, True, True], 200)
+    assert bank_summary.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""
+    few = bank_summary.narrowed_words(MEMBERS, [False, False, True, True], 200)
     assert few == "the table is wide: members of kind mlp:20 keep variances alone, and " + apart
-    assert bank_words.narrowed_words(MEMBERS, [False] * 4, 100) == ""
+    assert bank_summary.narrowed_words(MEMBERS, [False] * 4, 100) == ""
     said = []
     for inputs in (100, 160, 700):
         learner = within(credo.auto(inputs), credo.Experts)
         assert learner is not None
         members = members_of("regression", inputs, 1)
-        said.append(bank_words.narrowed_words(members, narrowed(learner), inputs))
+        said.append(bank_summary.narrowed_words(members, narrowed(learner), inputs))
     assert said == [
         "",
         f"the table is wide: {apart}",
@@ -110,17 +109,17 @@ def test_what_is_left_out_for_a_wide_table_is_said() -> None:
 
 def test_a_regression_on_the_members_is_said() -> None:
     weights = np.array([1.0, 0.0, 0.0, 0.0])
-    said = bank_words.noise_words(MEMBERS, weights, Widths({}, stacked=0.912))
+    said = bank_summary.noise_words(MEMBERS, weights, Widths({}, stacked=0.912))
     assert said == "a regression on what all members forecast has weight 91%"
-    assert bank_words.noise_words(MEMBERS, weights, Widths({}, stacked=0.02)) == ""
+    assert bank_summary.noise_words(MEMBERS, weights, Widths({}, stacked=0.02)) == ""
 
 
 def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
     members = (*MEMBERS[:2], NearMember(), NormalMember(share=0.0))
-    sentence = bank_words.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 90)
+    sentence = bank_summary.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 90)
     assert sentence is not None and "is moving: members that walk by 0.01 a row have 75% of" in sentence
-    assert bank_words.motion(members, np.array([0.01, 0.01, 0.9, 0.08]), 90) is None
-    assert bank_words.leaders(members, np.eye(4)[2], np.eye(4)[3]) == (
+    assert bank_summary.motion(members, np.array([0.01, 0.01, 0.9, 0.08]), 90) is None
+    assert bank_summary.leaders(members, np.eye(4)[2], np.eye(4)[3]) == (
         "Of 4 members, nearest of 1,500 rows (decay 3) leads with 100% of the weight; "
         "over all rows base rates does, with 100%"
     )
@@ -132,29 +131,29 @@ def test_a_doubt_that_the_relation_stands_still_is_told_from_one_percent_on() ->
     start = "The relation of columns and target stands still: members that do not walk have "
     still = start + "{} of the evidence of the latest 90 rows"
     for share, words in ((1.0, "100%"), (0.9, "90%")):
-        sentence = bank_words.motion(MEMBERS[:2], np.array([share, 1.0 - share]), 90)
+        sentence = bank_summary.motion(MEMBERS[:2], np.array([share, 1.0 - share]), 90)
         doubt = "" if share == 1 else "; members that walk have 10%"
         assert sentence == still.format(words) + doubt
 
 
 def test_widths_noise_and_failures_are_said() -> None:
-    assert not bank_words.width_words(Widths({}))
-    assert bank_words.width_words(Widths({0.0: 0.4, 0.1: 0.35, 1.0: 0.25})) == (
+    assert not bank_summary.width_words(Widths({}))
+    assert bank_summary.width_words(Widths({0.0: 0.4, 0.1: 0.35, 1.0: 0.25})) == (
         "Forecasts use none of the variance computed for the outputs (weight 40%), or 0.1 of it (35%)"
     )
     weights = np.array([0.2, 0.2, 0.0, 0.6])
-    noise = bank_words.noise_words(MEMBERS, weights, Widths({1.0: 1.0}, tails=0.3))
+    noise = bank_summary.noise_words(MEMBERS, weights, Widths({1.0: 1.0}, tails=0.3))
     assert noise == "heavy tails have weight 30%; noise that follows the inputs has weight 60%"
-    assert not bank_words.noise_words(MEMBERS[:1], np.ones(1), Widths({1.0: 1.0}))
-    sharp = bank_words.noise_words(MEMBERS, 0 * weights, Widths({1.0: 1.0}, sharpness={1.0: 0.3, 1.3: 0.7}))
+    assert not bank_summary.noise_words(MEMBERS[:1], np.ones(1), Widths({1.0: 1.0}))
+    sharp = bank_summary.noise_words(MEMBERS, 0 * weights, Widths({1.0: 1.0}, sharpness={1.0: 0.3, 1.3: 0.7}))
     assert sharp == "logits that are 1.3 times as large have weight 70%"
     names = [str(member) for member in MEMBERS]
-    broken = bank_words.failure_words(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
+    broken = bank_summary.failure_words(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
     assert broken == (
         "linear (walk 0.01, prior 4) 2 times and mlp:20 tanh (walk 0.0001, prior 4) broke, first at row "
         "1,200: weighed out, and begun again from the prior"
     )
-    assert not bank_words.failure_words(names, np.zeros(4), [])
+    assert not bank_summary.failure_words(names, np.zeros(4), [])
 
 
 def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_rows() -> None:
@@ -221,7 +220,7 @@ def test_the_scales_of_a_bank_are_weighed_over_all_members_and_others_have_the_s
     learner: credo.Experts[Any] = credo.Experts(members)
     belief = learner.init(credo.Linear(1).init(0, (2,)))
     belief = credo.replace(belief, log_weights=jnp.log(jnp.array([0.2, 0.5, 0.3])))
-    widths = _widths(learner, belief)
+    widths = bank_summary._widths(learner, belief)
     assert widths.scales == pytest.approx({0.0: 0.25, 1.0: 0.75}) and widths.tails == pytest.approx(0.0)
 
 
@@ -234,7 +233,7 @@ def test_members_without_a_variance_have_no_scales() -> None:
     for weight, scales in ((0.5, {0.0: 0.5, 1.0: 0.5}), (0.01, {})):
         belief = learner.init(Each((0.0, params)))
         belief = credo.replace(belief, log_weights=jnp.log(jnp.array([1.0 - weight, weight])))
-        assert _widths(learner, belief).scales == pytest.approx(scales)
+        assert bank_summary._widths(learner, belief).scales == pytest.approx(scales)
 
 
 def test_forecasts_before_scaling_are_tallied_beside_ours() -> None:

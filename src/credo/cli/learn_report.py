@@ -25,8 +25,7 @@ from credo.cli.report import (
 from credo.metrics.calibration import coverage_of, ece_of
 from credo.plots import COMPACT_PALETTE, Times, compact_figure, count_rows, legend_above, shortened, thousands
 from credo.sessions import ChangeTally, SeriesEncoding, Tally
-from credo.sessions.bank_summary import BankSummary, Effect
-from credo.sessions.bank_words import AnyMember, walk_of
+from credo.sessions.bank_summary import AnyMember, BankSummary, Effect, walk_of
 from credo.sessions.run_summary import (
     MEANING,
     Ahead,
