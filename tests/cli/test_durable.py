@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Command, labels, numbers, write
 
-from credo.cli.checkpoints import Checkpoints
+from credo.cli.run_files import RunFiles
 from credo.core import locking
 from credo.core.errors import DataError
 from credo.sessions import Session
@@ -34,7 +34,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Keep what a kill would leave after the third chunk of rows, and a row that was half written."""
     left, count = tmp_path / "left", 0
 
-    def tick(self: Checkpoints) -> None:
+    def tick(self: RunFiles) -> None:
         nonlocal count
         count += 1
         if count == 2:
@@ -46,7 +46,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             with (tmp_path / "left.csv").open("a") as file:
                 file.write("1,2")
 
-    monkeypatch.setattr(Checkpoints, "tick", tick)
+    monkeypatch.setattr(RunFiles, "tick", tick)
     return left
 
 
@@ -152,7 +152,7 @@ def test_a_full_disk_costs_no_belief_and_no_earlier_run(
 def test_an_error_after_the_state_was_saved_keeps_it(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Checkpoints, "tick", Checkpoints.save)
+    monkeypatch.setattr(RunFiles, "tick", RunFiles.save)
     monkeypatch.setattr("credo.recipes.defaults.SCHEMA_ROWS", 50)
     path = numbers(tmp_path / "t.csv", 250)
     with path.open("a") as file:

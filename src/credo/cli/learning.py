@@ -7,29 +7,30 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from credo.cli import output
-from credo.cli.checkpoints import Checkpoints, go_on
-from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
-from credo.cli.forecast_file import ForecastFile
 from credo.cli.interrupt import Interruptible
 from credo.cli.kept_columns import KeptColumns, names_in
 from credo.cli.learn_report import report_of
-from credo.cli.progress import note
+from credo.cli.progress import Watch, note
 from credo.cli.report import show, write
 from credo.cli.request import Request
-from credo.cli.row_loop import require_good, stream, waiting_for_rows
+from credo.cli.run_files import QUANTILES, RunFiles, go_on
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
+from credo.live.intake import segments
+from credo.recipes.defaults import SCHEMA_ROWS
 from credo.sessions import (
+    Block,
     ColumnOptions,
     Drift,
+    Forecasts,
     Images,
     Network,
     PathForecast,
@@ -45,6 +46,7 @@ from credo.sessions import (
     open_series,
     permutation_importance,
 )
+from credo.sessions.cutting import last_line
 from credo.sessions.forecast_table import as_csv
 from credo.sessions.importance import no_table
 from credo.sessions.origins import Origins
@@ -53,6 +55,8 @@ from credo.sessions.places import find_place
 from credo.sessions.run_summary import Ahead, ImportanceSummary, Results
 from credo.tables import Chunk
 from credo.tables.live import Pipe, open_pipe
+from credo.tables.prepared import Prepared
+from credo.tables.times import to_times
 
 __all__ = ["learn_from"]
 
@@ -216,20 +220,11 @@ def _run(
     rows_before = session.rows_used
     read_before = session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
-    with (
-        DriftFile(
-            place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved
-        ) as record,
-        ForecastFile(
-            *(request.run.predictions, session, place.files, saved, kept),
-            spreadsheet=request.run.spreadsheet,
-        ) as forecasts,
-    ):
-        checkpoints = Checkpoints(request, session, place, record, forecasts)
+    with RunFiles(request, session, place, saved, kept) as files:
         origins = _begin_forecasts(request, session)
         source.rows = source.rows if origins is None else origins.cut(source.rows)
         comparison = Comparison(request, session, source)
-        bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
+        bad = stream(files, source, interrupt)
         seconds = time.monotonic() - clock
         came = session.rows_read > read_before
         if interrupt.stopped and not came and not place.belief.is_file():
@@ -238,17 +233,27 @@ def _run(
             raise DataError(_nothing(source.name, bad))
         if not came and source.after:
             _require_unreported(request, source, saved)
-        checkpoints.save()
-        forecasts.finish()
+        files.save()
+        files.forecasts.finish()
     if request.run.save is not None:
         session.save(request.run.save)
     unseen = [] if interrupt.stopped else _held_out(request, session, source)
     test = _score(request, session, unseen) if unseen else None
     matters = None if interrupt.stopped else comparison.finish(unseen, sentences)
-    run = seconds, session.rows_used - rows_before, interrupt.stopped, source.ordered, scored_before
     ahead = None if origins is None or interrupt.stopped else _finish_forecasts(origins, place.files)
     result = Results(
-        request.source, session, tuple(sentences), bad, test, *run, ahead=ahead, importance=matters
+        source=request.source,
+        session=session,
+        sentences=tuple(sentences),
+        bad=bad,
+        test=test,
+        seconds=seconds,
+        rows=session.rows_used - rows_before,
+        interrupted=interrupt.stopped,
+        ordered=source.ordered,
+        before=scored_before,
+        ahead=ahead,
+        importance=matters,
     )
     report = report_of(result)
     hints = write(report, place.files, whole=not interrupt.stopped)
@@ -256,7 +261,7 @@ def _run(
     if interrupt.stopped:
         note(
             f"credo: interrupted after {session.rows_used:,} rows; the state is saved, continue with: "
-            f"{checkpoints.command}"
+            f"{files.command}"
         )
         return interrupt.status
     with contextlib.redirect_stdout(sys.stderr if request.run.predictions == "-" else sys.stdout):
@@ -269,6 +274,166 @@ def _run(
         note(f"forecast of the {steps} steps after the last row: {place.path}/{FORECAST}", request.run.quiet)
     note(f"report: {place.path}/report.html   saved belief: {belief}", request.run.quiet)
     return 0
+
+
+SHOWN_BAD = 3
+
+
+def stream(files: RunFiles, source: RowSource, interrupt: Interruptible) -> list[str]:
+    """Learn from all rows, and return sentences about the bad ones."""
+    request = files.request
+    session = files.session
+    forecasting = files.forecasts.out is not None
+    bad = _BadRows(request, source)
+    times = TimeMarks(session)
+    rows_read = 0
+    session.progress.interrupted = True
+    with Watch(source.total, request.run.quiet, source.share) as watch:
+        if interrupt.pipe is not None:
+            interrupt.pipe.on_wait = files.tick
+        try:
+            for rows in source.rows:
+                interrupt.busy = True
+                chunk: list[Forecasts] = []
+                blocks = segments(rows, session.encoding) if forecasting else session.encoding.learned(rows)
+                for block in blocks:
+                    if block.labelled:
+                        bad.add(block)
+                        rows_read += block.read
+                        _tell_classes(block, request.run.quiet)
+                    if forecasting:
+                        some, steps = session.forecast_then_learn(block, QUANTILES)
+                        chunk += some
+                    else:
+                        steps = session.learn(block)
+                    files.drift.add(block.lines, steps)
+                    if block.labelled:
+                        times.note(rows, block)
+                session.progress.line = max(session.progress.line, last_line(rows))
+                files.add(chunk)
+                interrupt.busy = False
+                files.tick()
+                watch.tell(rows_read, session.tally, bad.count)
+                if interrupt.stopped and interrupt.pipe is None:
+                    break
+        except KeyboardInterrupt:
+            if interrupt.busy:
+                raise
+            interrupt.stopped = True
+        except BrokenPipeError:
+            interrupt.stop_quietly()  # the rows of this chunk are learned
+        except DataError:
+            files.rescue(torn=interrupt.busy)
+            raise
+    session.progress.interrupted = interrupt.stopped
+    return bad.tell()
+
+
+class _BadRows:
+    """The rows of a source that cannot be learned: how many, and the first of them."""
+
+    def __init__(self, request: Request, source: RowSource) -> None:
+        self._request = request
+        self._name = source.name
+        self._shown: list[str] = []
+        self.count = 0
+
+    def add(self, block: Block) -> None:
+        """Count those of a block; an error where none may be bad."""
+        require_good(self._request, self._name, block)
+        self.count += len(block.bad)
+        few = block.bad[: max(0, SHOWN_BAD - len(self._shown))]
+        self._shown += [f"{self._name}: {in_flags(str(row))}" for row in few]
+
+    def tell(self) -> list[str]:
+        """The sentence about them, which is noted; none if all rows were good."""
+        if not self.count:
+            return []
+        left = self.count - len(self._shown)
+        more = f", and {left:,} more" if left > 0 else ""
+        rows = "row" if self.count == 1 else "rows"
+        sentence = f"{self.count:,} bad {rows} skipped: {'; '.join(self._shown)}{more}"
+        note(sentence, self._request.run.quiet)
+        return [sentence]
+
+
+def _tell_classes(block: Block, quiet: bool) -> None:
+    """Note the classes that are new in a block."""
+    for label, line in block.classes.items():
+        note(f"line {line:,} has the new class {label!r}; it is learned too", quiet)
+
+
+def require_good(request: Request, name: str, block: Block) -> None:
+    """Refuse bad rows where the user asked for that."""
+    if request.data.strict and block.bad:
+        raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
+
+
+def waiting_for_rows(pipe: Pipe, quiet: bool) -> Callable[[], None]:
+    """A function that says once that first rows are awaited, where they come slowly."""
+    start = time.monotonic()
+    said = False
+
+    def say() -> None:
+        nonlocal said
+        if not said and time.monotonic() - start > 1:
+            said = True
+            note(
+                f"waiting for rows on {pipe.name}: what the columns mean is inferred from the first "
+                f"{SCHEMA_ROWS:,}, or if they come slowly from those of the first {pipe.patience:g} s "
+                f"(at least {pipe.least})",
+                quiet,
+            )
+
+    return say
+
+
+class TimeMarks:
+    """Notes in the tally of a session when some rows were observed: the first one, and those after which it
+    notes how the weights settle. It reads the first column of times, or that of a series.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._name = ""
+        self._number = 0
+        self._origin = 0.0
+        encoding = session.encoding
+        if isinstance(encoding, SeriesEncoding):
+            clock = encoding.columns.clock
+            self._name = clock.name if clock.kind != "numbers" else ""
+        elif isinstance(encoding, TableEncoding):
+            columns = encoding.schema.columns
+            for place, column in enumerate(columns):
+                if column.kind == "datetime":
+                    self._name = column.name
+                    self._origin = column.origin
+                    self._number = sum(one.scaled for one in columns[:place])
+                    break
+
+    def note(self, rows: Chunk | Images, block: Block) -> None:
+        """Note the times of the rows of a block that was just learned from; `rows` has its cells."""
+        if not self._name or not isinstance(rows, Chunk):
+            return
+        tally = self._session.tally
+        upto = self._session.rows_used
+        before = upto - len(block)
+        row = 1 if before == 0 else Tally.next_mark(before)
+        while row <= upto:
+            seconds = self._seconds(rows, int(block.lines[row - before - 1]))
+            if np.isfinite(seconds):
+                tally.mark_time(row, seconds)
+            row = Tally.next_mark(row)
+
+    def _seconds(self, rows: Chunk, line: int) -> float:
+        """The time of the row at a line, in seconds since 1970; NaN if it has none."""
+        place = int(np.searchsorted(rows.lines, line))
+        if isinstance(rows, Prepared):
+            return self._origin + float(rows.numbers[place, self._number])
+        cells = rows.columns.get(self._name)
+        if cells is None:
+            return float("nan")
+        return float(to_times(cells[place : place + 1])[0][0])
 
 
 def _begin(request: Request, source: RowSource, earlier: Session | None) -> tuple[Session, list[str]]:
