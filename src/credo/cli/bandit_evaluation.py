@@ -28,10 +28,9 @@ from credo.cli import output
 from credo.cli.command_words import model_of_service
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
-from credo.cli.report import BLUE, GREY, Line, Picture, Report, Section, Table, name_rows, show, write
+from credo.cli.report import Line, Picture, Report, Section, Table, show, write
 from credo.core.errors import CredoError, DataError, require_choice, require_integer
 from credo.core.files import json_bytes, versions, write_atomically
-from credo.plots import compact_figure
 
 __all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
 
@@ -65,16 +64,14 @@ def report_of(words: Evaluation, log: Log, comparison: Comparison, courses: Mapp
     estimates = comparison.estimates
     first = next(iter(estimates.values()))
     settings = {field: value for field, value in words._asdict().items() if field not in ("out", "report")}
-    sections = [_scores(comparison)]
-    if courses:
-        sections.append(_weights(courses))
+    weights = [f"{policy}: {course.support}" for policy, course in courses.items()]
     return Report(
         title=words.log,
         subject="What policies would have earned",
         headline=f"{first.rows:,} rewards of {log.rows:,} decisions among {len(log.arms)} arms",
         verdict=_verdict(comparison),
         remarks=list(_remarks(comparison)),
-        sections=sections,
+        sections=[_scores(comparison), Section("Weights", weights)],
         settings=settings,
         command="credo bandit evaluate",
         data={
@@ -139,42 +136,18 @@ def _scores(comparison: Comparison) -> Section:
     return Section("Rewards", [], Table(heads, lines), main=True)
 
 
-def _weights(courses: Mapping[str, Course]) -> Section:
-    """How the weights of the rows are spread, by policy."""
-    lines = []
-    for policy, course in courses.items():
-        support = course.support
-        largest = ", ".join(f"{weight:.3g}" for weight in support.largest[:3])
-        heaviest = f"{100 * support.heaviest:.2g}% in the {len(support.largest)} largest"
-        lines.append(Line(policy, (f"{100 * support.unused:.3g}%", largest, heaviest)))
-    return Section(
-        "Weights", [], Table(("policy", "weight 0", "largest weights", "share of all weight"), lines)
-    )
-
-
 def _draw(comparison: Comparison, courses: Mapping[str, Course]) -> dict[str, Picture]:
     """The plots by file name without suffix: all policies, and each over time."""
-    pictures = {"policies": _policies(comparison)}
+    caption = "What each policy would have earned, with its interval."
+    pictures = {"policies": Picture(comparison.picture(), caption)}
     for number, (policy, course) in enumerate(courses.items(), 1):
         words = (
             f"{policy} ({course.whole.estimator}) from part to part of the log, beside what the log earned "
             "there. Below, how many of a part's rows count, and which share has the weight 0: an interval "
-            f"rests on the rows that count. {course.support}"
+            "rests on the rows that count."
         )
         pictures[f"over-time-{number}"] = Picture(course.picture(), words)
     return pictures
-
-
-def _policies(comparison: Comparison) -> Picture:
-    estimates = list(comparison.estimates.items())[::-1]
-    with compact_figure() as drawing:
-        axes = name_rows(drawing, [f"{policy} ({name})" for (policy, name), _ in estimates])
-        axes.axvline(estimates[0][1].on_policy, color=GREY, linestyle="--", linewidth=1.2)
-        for place, (_, one) in enumerate(estimates):
-            axes.plot([one.low, one.high], [place, place], color=BLUE)
-            axes.plot(one.value, place, "o", color=BLUE)
-        axes.set_xlabel("reward of a decision; dashed: what the log earned")
-    return Picture(drawing.png, "What each policy would have earned, with its interval.")
 
 
 MOST_ARMS = 10

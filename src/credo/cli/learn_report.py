@@ -20,10 +20,18 @@ from credo.cli.report import (
     Table,
     calibration_figure,
     draw_reliability,
-    name_rows,
 )
 from credo.metrics.calibration import coverage_of, ece_of
-from credo.plots import COMPACT_PALETTE, Times, compact_figure, count_rows, legend_above, shortened, thousands
+from credo.plots import (
+    COMPACT_PALETTE,
+    CompactFigure,
+    Times,
+    compact_figure,
+    count_rows,
+    legend_above,
+    shortened,
+    thousands,
+)
 from credo.sessions import ChangeTally, SeriesEncoding, Tally
 from credo.sessions.bank_summary import AnyMember, BankSummary, Effect, walk_of
 from credo.sessions.run_summary import (
@@ -579,6 +587,16 @@ def _by_step(ahead: Ahead) -> bytes:
     return drawing.png
 
 
+def _name_rows(drawing: CompactFigure, names: Sequence[str]) -> Axes:
+    """The panel of a figure that gets a row for each name, from the bottom to the top."""
+    drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(names), 4))
+    axes = drawing.panels[0]
+    axes.set_yticks(range(len(names)), [shortened(name, 30) for name in names], fontsize=9)
+    axes.set_ylim(-0.7, len(names) - 0.3)
+    axes.grid(visible=False, axis="y")
+    return axes
+
+
 SHOWN = 20
 NAMED = 5
 """The most columns in the picture of their importance, and in the sentence on it."""
@@ -632,7 +650,7 @@ def _draw_importance(found: ImportanceSummary) -> Picture:
     error = np.array([one["nlpd_se"] for one in columns])
     colours = [BLUE if _matters(one) else GREY for one in columns]
     with compact_figure() as drawing:
-        axes = name_rows(drawing, names)
+        axes = _name_rows(drawing, names)
         axes.barh(
             range(len(names)), rise, xerr=2 * error, height=0.6, color=colours, ecolor="black", capsize=2
         )
@@ -730,7 +748,7 @@ def _draw_effects(bank: BankSummary) -> Picture:
     places = np.arange(len(effects))
     sure = np.abs(mean) > 2 * sd
     with compact_figure() as drawing:
-        axes = name_rows(drawing, [_shown(effect) for effect in effects])
+        axes = _name_rows(drawing, [_shown(effect) for effect in effects])
         axes.axvline(0.0, color=GREY, linewidth=1.0)
         for which, colour in ((sure, BLUE), (~sure, GREY)):
             axes.errorbar(

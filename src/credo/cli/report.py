@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich import box, table
@@ -23,9 +23,6 @@ from credo.cli.progress import Screen
 from credo.core.extensions import extra
 from credo.core.files import json_bytes, write_atomically
 from credo.core.text import visible
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = [
     "BLUE",
@@ -40,7 +37,6 @@ __all__ = [
     "calibration_figure",
     "draw_reliability",
     "escape",
-    "name_rows",
     "show",
     "write",
 ]
@@ -300,16 +296,6 @@ def _table(shown: Table) -> str:
 
 
 BLUE, ORANGE, GREY, SKY = (plots.COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
-
-
-def name_rows(drawing: plots.CompactFigure, names: Sequence[str]) -> Axes:
-    """The panel of a figure that gets a row for each name, from the bottom to the top."""
-    drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(names), 4))
-    axes = drawing.panels[0]
-    axes.set_yticks(range(len(names)), [plots.shortened(name, 30) for name in names], fontsize=9)
-    axes.set_ylim(-0.7, len(names) - 0.3)
-    axes.grid(visible=False, axis="y")
-    return axes
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from credo.bandits.evaluation.estimator_kinds import EstimatorName
+from credo.core.text import aligned
 from credo.plots import PALETTE, new_figure, png, style
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
@@ -125,6 +126,11 @@ class Comparison:
             The path.
         """
         target = Path(path)
+        target.write_bytes(self.picture(title))
+        return target
+
+    def picture(self, title: str = "") -> bytes:
+        """The bytes of the PNG."""
         estimates = list(self.estimates.values())
         places = list(range(len(estimates)))[::-1]
         colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), cycle(_COLORS), strict=False))
@@ -139,8 +145,7 @@ class Comparison:
             axes.set_xlabel("reward a row; dashed: what the log earned")
             axes.set_ylim(-0.7, len(places) - 0.3)
             axes.set_title(title or f"{100 * estimates[0].level:g}% intervals")
-            target.write_bytes(png(figure))
-        return target
+            return png(figure)
 
     def __str__(self) -> str:
         head = ["policy", "estimator", "value", "low", "high", "rows", "count as", "greatest weight"]
@@ -157,16 +162,9 @@ class Comparison:
         ]
         first = next(iter(self.estimates.values()))
         body.append(["the log", "", f"{first.on_policy:.4g}", "", "", f"{first.rows:,}", "", ""])
-        wide = [max(len(line[place]) for line in [head, *body]) for place in range(len(head))]
-
-        def aligned(line: list[str]) -> str:
-            words = [cell.ljust(width) for cell, width in zip(line[:2], wide, strict=False)]
-            numbers = [cell.rjust(width) for cell, width in zip(line[2:], wide[2:], strict=True)]
-            return "  ".join([*words, *numbers]).rstrip()
-
         said = dict.fromkeys(
             f"Warning ({policy}, {estimator}): {sentence}."
             for (policy, estimator), one in self.estimates.items()
             for sentence in one.warnings
         )
-        return "\n".join([*map(aligned, [head, *body]), *said])
+        return "\n".join([*aligned([head, *body], words=2), *said])

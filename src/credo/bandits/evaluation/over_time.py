@@ -16,6 +16,7 @@ from credo.bandits.evaluation.target_policies import Target
 from credo.bandits.evaluation.weighed_rows import DirectModel, reward_values, weigh_rows
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_integer
+from credo.core.text import aligned
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above
 
 __all__ = ["Course", "Part", "evaluate_over_time"]
@@ -158,11 +159,7 @@ class Course:
             for part in self.parts
         ]
         body.append(["all", *_cells(self.whole, self.support, self.whole.on_policy)])
-        wide = [max(len(line[place]) for line in [head, *body]) for place in range(len(head))]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(line, wide, strict=True))
-            for line in [head, *body]
-        )
+        return "\n".join(aligned([head, *body], words=0))
 
 
 def _cells(estimate: Estimate | None, support: Support, on_policy: float) -> list[str]:

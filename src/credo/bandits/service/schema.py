@@ -8,6 +8,7 @@ from typing import NamedTuple
 from credo.bandits.service.content import RewardRange
 from credo.bandits.service.features import ContextFeature, FeatureEncoder
 from credo.bandits.service.inputs import Inputs
+from credo.core.text import aligned
 
 __all__ = ["ContextSchema", "schema_of", "shared_in"]
 
@@ -57,8 +58,7 @@ class ContextSchema(NamedTuple):
         seen = [(one.name, one) for one in self.features]
         seen += [(f"arm: {one.name}", one) for one in self.arm_features]
         rows = [("name", "kind", "places", "values"), *((name, *_told(one)) for name, one in seen)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines = aligned(rows, words=4)
         lines.append(f"{self.free:,} of {self.places:,} places are free")
         lines += [f"place {place} is shared by {', '.join(names)}" for place, names in self.shared.items()]
         return "\n".join(lines)
