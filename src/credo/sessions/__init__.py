@@ -33,8 +33,7 @@ from credo.sessions.importance import Importance, permutation_importance
 from credo.sessions.lagged import Lagged
 from credo.sessions.paths import PathForecast
 from credo.sessions.places import Progress
-from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
-from credo.sessions.series_source import open_series
+from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file, open_series
 from credo.sessions.session import Session
 from credo.sessions.tally import Tally
 
