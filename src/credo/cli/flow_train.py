@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from credo import flows
 from credo.cli import output
 from credo.cli.interrupt import Interruptible
-from credo.cli.progress import PLAIN_SECONDS, duration, note, stderr
+from credo.cli.progress import ProgressLine, duration, note
 from credo.cli.report import BLUE, GREY, ORANGE, SKY, Line, Picture, Report, Section, Table, show, write
 from credo.core.errors import CredoError, DataError
 from credo.core.files import json_bytes, versions, write_atomically
@@ -36,31 +35,14 @@ RECENT = 100
 """Over how many steps the loss is averaged."""
 
 
-class FlowWatch:
-    """A progress line of a training, as a context."""
+class FlowWatch(ProgressLine):
+    """The progress of a training."""
 
     def __init__(self, total: int, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
         self.total = total
-        self.quiet = quiet
-        self.console = stderr()
-        self.bar: Progress | None = None
-        self.task: TaskID | None = None
-        self.started = time.monotonic()
-        self.last = 0.0
         self.first: tuple[int, float] | None = None
         self.retreats = 0
-
-    def __enter__(self) -> FlowWatch:
-        if not self.quiet and self.console.is_terminal:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24))
-            self.bar = Progress(*columns, console=self.console, transient=True, refresh_per_second=6)
-            self.bar.start()
-            self.task = self.bar.add_task("compiling", total=self.total)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
 
     def tell(self, history: History) -> None:
         """Show where the training is."""
@@ -70,16 +52,11 @@ class FlowWatch:
         for step, loss in history.retreats[self.retreats :]:
             self.console.print(
                 f"step {step:,}: the loss leapt to {loss:.4g}, so training goes back to this step with "
-                "half the learning rate",
-                markup=False,
+                "half the learning rate"
             )
         self.retreats = len(history.retreats)
-        line = self._line(history, now)
-        if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=history.steps, description=line)
-        elif now - self.last >= PLAIN_SECONDS or history.steps >= self.total:
-            self.last = now
-            self.console.print(line, markup=False)
+        done = history.steps / self.total
+        self.say(self._line(history, now), done, at_once=done >= 1.0)
         self.first = self.first or (history.steps, now)
 
     def _line(self, history: History, now: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn
@@ -14,7 +14,7 @@ from rich.text import Text
 from credo.core.text import visible
 from credo.sessions import Tally
 
-__all__ = ["Screen", "Watch", "note", "stderr", "write_out"]
+__all__ = ["ProgressLine", "Screen", "Watch", "note", "stderr", "write_out"]
 
 PLAIN_SECONDS = 5.0
 
@@ -56,40 +56,57 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-class Watch:
-    """A progress line, as a context; without a total it shows the share of the source that was read.
+class ProgressLine:
+    """A line that says how far a command is, as a context: live on a terminal, elsewhere a line now and then.
 
-    Programs are compiled before the first rows are done, which may take longer than all the others. So the
-    rate, and the time that is left, are of the rows since.
+    Programs are compiled first, which may take longer than all the rest. So the rate, and the time that is
+    left, are of what was done since.
     """
 
-    def __init__(
-        self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
-    ) -> None:
-        self.total = total
+    def __init__(self, *, quiet: bool, measured: bool = True) -> None:
         self.quiet = quiet
-        self.share = share
+        self.measured = measured
         self.console = stderr()
         self.bar: Progress | None = None
-        self.last = time.monotonic()
         self.task: TaskID | None = None
-        self.compiled: tuple[float, int, float | None] | None = None
+        self.last = time.monotonic()
 
-    def __enter__(self) -> Watch:
-        if not self.quiet and not self.console.is_terminal:
-            self.console.print("compiling")
+    def __enter__(self) -> Self:
         if not self.quiet and self.console.is_terminal:
             columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
-            if self._done(0) is not None:
+            if self.measured:
                 columns.append(BarColumn(bar_width=24))
             self.bar = Progress(*columns, console=self.console, transient=True, refresh_per_second=6)
             self.bar.start()
             self.task = self.bar.add_task("compiling", total=1.0)
+        elif not self.quiet:
+            self.console.print("compiling")
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+    def say(self, line: str, done: float | None, *, at_once: bool = False) -> None:
+        """Show a line, and which share is done."""
+        now = time.monotonic()
+        if self.bar is not None and self.task is not None:
+            self.bar.update(self.task, completed=done or 0.0, description=line)
+        elif at_once or now - self.last >= PLAIN_SECONDS:
+            self.last = now
+            self.console.print(line)
+
+
+class Watch(ProgressLine):
+    """The progress of rows; without a total it shows the share of the source that was read."""
+
+    def __init__(
+        self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
+    ) -> None:
+        self.total = total
+        self.share = share
+        self.compiled: tuple[float, int, float | None] | None = None
+        super().__init__(quiet=quiet, measured=self._done(0) is not None)
 
     def tell(self, count: int, tally: Tally, bad: int) -> None:
         """Show where the run is: how many rows were met, the scores so far, how many rows were skipped."""
@@ -98,12 +115,7 @@ class Watch:
         now = time.monotonic()
         if self.compiled is None and count:
             self.compiled = now, count, self._done(count)
-        if self.bar is not None and self.task is not None:
-            line = self._line(count, tally, bad, now)
-            self.bar.update(self.task, completed=self._done(count) or 0.0, description=line)
-        elif now - self.last >= PLAIN_SECONDS:
-            self.last = now
-            self.console.print(self._line(count, tally, bad, now))
+        self.say(self._line(count, tally, bad, now), self._done(count))
 
     def _done(self, count: int) -> float | None:
         """The share of the rows that are done, by their number or by the bytes that were read."""
