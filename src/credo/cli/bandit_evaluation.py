@@ -181,16 +181,13 @@ def evaluate_log(words: Evaluation) -> int:
     log = read_log_with_notes(words.log, words.format)
     names = list(dict.fromkeys(words.policies)) or _known(log)
     targets = {name: _target(log, name, words.seed) for name in names}
-    hints: list[str] = []
     with place_of(words.report) as place:
         comparison = _compared(words, log, targets, ends)
         courses = {} if place is None else _courses(words, log, targets, ends)
         report = report_of(words, log, comparison, courses)
         if place is not None:
-            hints = write(report, place.files)
+            write(report, place.files)
             place.commit()
-    for hint in hints:
-        note(hint)
     show(report)
     if words.out is not None:
         estimates = _plain(comparison)

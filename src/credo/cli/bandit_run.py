@@ -89,11 +89,9 @@ def run_bandit(words: Play) -> int:
         )
         settings = _settings(words, ready, steps, divisor)
         report = report_of(play, world.arms, settings, time.monotonic() - start)
-        hints = write(report, place.files)
+        write(report, place.files)
         place.commit()
     show(report)
-    for hint in hints:
-        note(hint)
     note(f"report: {place.path}/report.html")
     return 0
 

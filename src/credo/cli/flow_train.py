@@ -169,11 +169,9 @@ def train_flow(words: Order) -> int:
             trained,
             notes={"settings": settings.plain, "steps": history.steps, "scores": report.data["scores"]},
         )
-        hints = write(report, place.files)
+        write(report, place.files, quiet=words.quiet)
         place.commit()
     show(report)
-    for hint in hints:
-        note(hint, words.quiet)
     note(f"report: {place.path}/report.html   operator: {place.path}/{OPERATOR}", words.quiet)
     return 0
 

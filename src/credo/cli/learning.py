@@ -256,7 +256,7 @@ def _run(
         importance=matters,
     )
     report = report_of(result)
-    hints = write(report, place.files, whole=not interrupt.stopped)
+    write(report, place.files, whole=not interrupt.stopped, quiet=request.run.quiet)
     place.commit()
     if interrupt.stopped:
         note(
@@ -266,8 +266,6 @@ def _run(
         return interrupt.status
     with contextlib.redirect_stdout(sys.stderr if request.run.predictions == "-" else sys.stdout):
         show(report)
-    for hint in hints:
-        note(hint, request.run.quiet)
     belief = request.run.save or place.path / output.BELIEF
     if ahead is not None:
         steps = len(ahead.forecast.times)

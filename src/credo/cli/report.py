@@ -19,7 +19,7 @@ import numpy as np
 from rich import box, table
 
 from credo import plots
-from credo.cli.progress import Screen
+from credo.cli.progress import Screen, note
 from credo.core.extensions import extra
 from credo.core.files import json_bytes, write_atomically
 from credo.core.text import visible
@@ -150,11 +150,11 @@ def _print(screen: Screen, section: Section) -> None:
     screen.print(printed)
 
 
-def write(report: Report, folder: Path, *, whole: bool = True) -> list[str]:
-    """Write the JSON and, if it is the `whole` report, the plots and the page; the hints to show."""
+def write(report: Report, folder: Path, *, whole: bool = True, quiet: bool = False) -> None:
+    """Write the JSON and, if it is the `whole` report, the plots and the page."""
     write_atomically(folder / report.file, json_bytes(report.data))
     if not whole:
-        return []
+        return
     hints: list[str] = []
     pictures: dict[str, Picture] = {}
     if plots.available():
@@ -162,10 +162,10 @@ def write(report: Report, folder: Path, *, whole: bool = True) -> list[str]:
             pictures = report.draw()
     else:
         hints = [NO_PLOTS]
+        note(NO_PLOTS, quiet)
     for name, picture in pictures.items():
         write_atomically(folder / "plots" / f"{name}.png", picture.png)
     write_atomically(folder / "report.html", page(report, pictures, hints).encode())
-    return hints
 
 
 @contextlib.contextmanager
