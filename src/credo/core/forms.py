@@ -122,7 +122,9 @@ def _most_of(one: dataclasses.Field[Any]) -> int:
         return _LARGEST_INTEGER
     if one.name == "seed":
         return LARGEST_SEED
-    return LARGEST_LOOP if one.name in _LOOPS else _LARGEST_AXIS
+    if one.name in _LOOPS:
+        return LARGEST_LOOP
+    return _LARGEST_AXIS
 
 
 def _require_within(value: object, most: int, field: str) -> None:

@@ -371,7 +371,9 @@ class Client(Connection):
 def _arms(arms: Sequence[str] | Mapping[str, Mapping[str, Any]] | None) -> Any:
     if arms is None:
         return None
-    return dict(arms) if isinstance(arms, Mapping) else list(arms)
+    if isinstance(arms, Mapping):
+        return dict(arms)
+    return list(arms)
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def expected(point: Point, axis: AxisName) -> int:
         # a P x P Hessian is decomposed, and BBB's precision leaves its prior by a matrix of full rank
         if not full:
             return 1
-        return 3 if hessian or point.rule == "bbb" else 2
+        if hessian or point.rule == "bbb":
+            return 3
+        return 2
     if axis == "R":
         return 2
     stacked = full and point.rule == "blr" and not hessian  # its rows gather: I k P^2 + I^2 k^2 P

@@ -526,7 +526,9 @@ class FeatureEncoder:
             return len(HOLDINGS["time"].parts)
         if isinstance(value, Phrase):
             return _WORDS.slots
-        return 2 if isinstance(value, str | tuple) else 1
+        if isinstance(value, str | tuple):
+            return 2
+        return 1
 
     def _has_room(self, value: Any) -> bool:
         """Whether a new name with this value has places of its own."""
@@ -622,4 +624,6 @@ def _sharing(value: Any) -> Sequence[bool | float | str]:
     if isinstance(value, Phrase):
         return tuple(dict.fromkeys(find_words(value.text)))
     texts = texts_of(value)
-    return (value,) if texts is None else texts
+    if texts is None:
+        return (value,)
+    return texts
