@@ -20,8 +20,7 @@ import pandas as pd
 
 import credo
 from credo import bandits
-from credo.sessions import Session
-from credo.sessions.row_sources import ColumnOptions, open_file
+from credo.sessions import ColumnOptions, Session, open_file
 
 ROWS: list[dict[str, Any]] = [
     {"a": float(i % 7), "b": "xy"[i % 2], "when": f"2024-01-{i % 28 + 1:02}", "y": 2.0 * (i % 7) + i % 3}

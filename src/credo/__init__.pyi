@@ -165,8 +165,8 @@ from credo.particles import one_pass_smc as one_pass_smc
 from credo.particles import particle_filter as particle_filter
 from credo.particles import svgd as svgd
 from credo.particles import tempered_smc as tempered_smc
-from credo.recipes import auto as auto
 from credo.sessions import Lagged as Lagged
+from credo.sessions import auto as auto
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
 from credo.streams import Keyed as Keyed

@@ -52,6 +52,14 @@ def test_a_refusal_is_a_sentence_with_field_value_and_allowed(
     assert str(caught.value).endswith(".") and isinstance(caught.value, ValueError)
 
 
+def test_a_refusal_carries_its_field_its_value_what_is_allowed_and_a_hint() -> None:
+    with pytest.raises(CredoError) as caught:
+        errors.require_choice("method", "linearised", ["linearized", "mc"])
+    error = caught.value
+    assert (error.field, error.value, error.allowed) == ("method", "linearised", "one of linearized, mc")
+    assert error.hint == "did you mean 'linearized'?"
+
+
 def test_traced_values_pass_the_checks() -> None:
     @jax.jit
     def function(v: jax.Array) -> jax.Array:

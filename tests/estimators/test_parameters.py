@@ -9,7 +9,7 @@ import pytest
 
 import credo
 from credo.cli.flags import LearnerFlags
-from credo.recipes.settings import LearnerWords, NumberWords, Options, OptionWords
+from credo.recipes.options import LearnerWords, NumberWords, Options, OptionWords
 
 OPTIONS = {field.name for field in dataclasses.fields(Options)}
 ESTIMATORS = (

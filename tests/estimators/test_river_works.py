@@ -33,8 +33,8 @@ from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
 from credo.recipes.assembly import build
 from credo.recipes.networks import Origin
+from credo.recipes.options import Options
 from credo.recipes.resolution import resolve
-from credo.recipes.settings import Options
 
 Row = dict[Any, Any]
 Estimator = RiverClassifier | RiverRegressor

@@ -15,9 +15,11 @@ import pytest
 import credo
 from credo.cli.flags import DataFlags
 from credo.core.errors import CredoError, DataError
+from credo.core.names import TASKS
 from credo.core.types import Array, PyTree
 from credo.likelihoods import LikelihoodBase
-from credo.recipes import Options, resolve
+from credo.recipes.options import Options
+from credo.recipes.resolution import resolve
 from credo.recipes.tasks import RECIPES, TaskRecipe
 from credo.sessions import Session
 from credo.tables.tasks import TARGET_KINDS, TargetKind
@@ -78,9 +80,9 @@ def test_no_module_but_the_homes_of_the_tasks_branches_on_one() -> None:
 
 
 def test_every_task_is_declared_in_both_homes_and_named_by_the_help() -> None:
-    assert list(TARGET_KINDS) == list(RECIPES)
+    assert list(TARGET_KINDS) == list(RECIPES) == list(TASKS)
     flag = get_type_hints(DataFlags, include_extras=True)["task"]
-    assert [task for task in TARGET_KINDS if task not in get_args(flag)[1].help] == []
+    assert [task for task in TARGET_KINDS if task not in get_args(flag)[-1].help] == []
 
 
 @credo.record

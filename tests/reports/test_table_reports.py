@@ -10,7 +10,7 @@ import pytest
 
 import credo
 from credo.core.errors import DataError
-from credo.recipes.settings import Options
+from credo.recipes.options import Options
 from credo.scale import KeyedOptions, KeyedResult, learn_keyed
 from credo.sessions import ColumnOptions
 from credo.tables import Chunk, Encoder, Schema, infer_schema, open_table

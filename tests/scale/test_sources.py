@@ -18,7 +18,7 @@ from tests.streams.setups import bitwise
 import credo
 from credo.cli.main import main
 from credo.live.encoding import TableEncoding
-from credo.recipes.settings import Options
+from credo.recipes.options import Options
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.feed import Feed, Marks
 from credo.scale.keyed_run import Plan

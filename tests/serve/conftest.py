@@ -12,7 +12,8 @@ import pytest
 from litestar.testing import TestClient
 
 from credo.serve.app import build_app
-from credo.serve.service import Service, ServiceOptions
+from credo.serve.options import ServiceOptions
+from credo.serve.service import Service
 from credo.serve.tokens import Tokens
 
 Host: TypeAlias = Any

@@ -145,7 +145,12 @@ DEEP: Any = {}
 for _ in range(9):
     DEEP = {"in": DEEP}
 CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
-    "number": ("shop/reward", {"id": "d1", "value": "high"}, 422, "value must be a number; got 'high'."),
+    "number": (
+        "shop/reward",
+        {"id": "d1", "value": "high"},
+        422,
+        "value must be a finite number; got 'high'.",
+    ),
     "infinite": ("shop/reward", {"id": "d1", "value": 10**400}, 422, "value must be a finite number"),
     "part": ("shop/reward", {"id": "d1", "value": 1, "part": ""}, 422, "part must be a text of 1 to 200"),
     "decision": ("shop/reward", {"id": "none", "value": 1}, 404, "id must be that of a decision"),
@@ -161,7 +166,7 @@ CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
     ),
     "chance": ("shop/observe", {"id": "n3", "arm": "red", "propensity": 2.0}, 422, "propensity"),
     "chosen": ("shop/observe", {"id": "n4", "arm": "green", "reward": 1.0}, 422, "arm"),
-    "size": ("shop/decide", {"id": "n6", "size": 0}, 422, "size must be a whole number from 1 to 1,000"),
+    "size": ("shop/decide", {"id": "n6", "size": 0}, 422, "size must be a whole number in 1..1000"),
     "places": ("shop/decide", {"id": "n7", "size": 3}, 422, "size must be at most the number of arms"),
     "beside": ("shop/reward", {"id": "d1", "value": 1, "values": [1]}, 422, "value must be left out beside"),
     "seen": ("shop/reward", {"id": "d1", "value": 1, "seen": "all"}, 422, "seen must be left out without"),

@@ -15,7 +15,7 @@ from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 from credo.core.errors import CredoError
 from credo.serve import requests
 from credo.serve.gate import Gate
-from credo.serve.service import ServiceOptions
+from credo.serve.options import ServiceOptions
 from credo.serve.tokens import Tokens
 
 LEARN = "/v1/models/linear/learn"

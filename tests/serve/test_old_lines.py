@@ -12,7 +12,7 @@ from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 from credo.core.errors import CredoError
 from credo.serve import moving
 from credo.serve.journal_store import Store
-from credo.serve.service import ServiceOptions
+from credo.serve.options import ServiceOptions
 from credo.serve.verifying import verify
 
 MODEL = "/v1/models/linear"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
-from credo.serve.service import ServiceOptions
+from credo.serve.options import ServiceOptions
 from credo.serve.table_model import CHUNK
 from credo.serve.verifying import verify
 from credo.sessions import Session

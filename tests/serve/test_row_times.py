@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
-from credo.serve.service import ServiceOptions
+from credo.serve.options import ServiceOptions
 from credo.serve.table_model import CHUNK
 from credo.serve.verifying import verify
 from credo.sessions import Options, Session, TableEncoding

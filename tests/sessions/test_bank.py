@@ -147,9 +147,11 @@ def test_a_budget_or_a_model_asks_for_a_bank_and_other_choices_for_one_learner()
     assert model(Options()) == model(Options(seed=1)) == model(Options(budget="default")) == "bank"
     assert model(Options(model="bank")) == "bank" and model(Options(budget="thorough")) == "wide-bank"
     assert model(Options(budget="fast")) == "linear" and model(Options(drift="none")) == "mlp:20"
-    with pytest.raises(CredoError, match=r"`drift=none` is for a single learner, and `model='bank'`"):
+    with pytest.raises(CredoError, match=r"`drift='none'` is for a single learner, and `model='bank'`"):
         resolve(Options(model="bank", drift="none"), "regression", (3,), 0)
-    with pytest.raises(CredoError, match="`posterior=full` is for a single learner, and `budget='thorough'`"):
+    with pytest.raises(
+        CredoError, match="`posterior='full'` is for a single learner, and `budget='thorough'`"
+    ):
         resolve(Options(budget="thorough", posterior="full"), "regression", (3,), 0)
     with pytest.raises(CredoError, match="budget must be"):
         resolve(Options(budget="huge"), "regression", (3,), 0)

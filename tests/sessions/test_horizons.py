@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from credo.live.series import SeriesOptions, infer_series
+from credo.live.series import infer_series
 from credo.metrics import normal_crps
+from credo.recipes.options import SeriesOptions
 from credo.sessions import PathForecast
 from credo.sessions.horizons import HorizonScores, sample_crps
 from credo.tables import Chunk

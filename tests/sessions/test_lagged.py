@@ -190,7 +190,7 @@ def test_refusals_name_the_field_the_value_and_what_is_allowed(tmp_path: Path) -
         ({"lags": 3}, "lags must be a list of whole numbers; got 3"),
         ({"seasons": [1]}, "seasons must be a whole number in 2..100000; got 1"),
         ({"paths": 1}, "paths must be a whole number in 2..100000; got 1"),
-        ({"known": "a"}, "known must be a list of column names; got the text 'a'"),
+        ({"known": "a"}, "known must be a list of names; got 'a'"),
         ({"multistep": "both"}, "multistep must be one of recursive, direct; got 'both'"),
     )
     for words, sentence in refused:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from credo.core.errors import DataError
+from credo.core.names import Task
 from credo.tables import Chunk, Encoder, infer_schema, open_table
 from credo.tables.lines import LineColumns
 from credo.tables.live import read_ahead
-from credo.tables.tasks import Task
 
 ROWS = [f"{i / 7!r},{' ' * (i % 3)}{-i}e-1,{'uvw'[i % 3]},{i % 5}.50\n" for i in range(40)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,13 +13,13 @@ import credo
 from credo.cli import examples
 from credo.cli.bandit_app import bandit
 from credo.cli.command_words import STREAM, flowing, source_of, starting
-from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, whole_number
+from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, ServeFlags, names, whole
 from credo.cli.flow_app import flow
 from credo.cli.keyed_app import keyed
-from credo.core.errors import CredoError, require_integer
+from credo.core.errors import CredoError
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
-__all__ = ["app", "run_words"]
+__all__ = ["app", "flags_of", "run_words"]
 
 _EXAMPLES = """
 Examples:
@@ -55,6 +54,7 @@ _NO_DATA_FLAGS = DataFlags()
 _NO_LEARNER_FLAGS = LearnerFlags()
 _NO_RUN_FLAGS = RunFlags()
 _NO_SERIES_FLAGS = SeriesFlags()
+_NO_SERVE_FLAGS = ServeFlags()
 
 
 @app.command(sort_key=1, help_epilogue=examples.of("learn"))
@@ -80,19 +80,6 @@ def learn(
     source
         A named data set, a file, or - for standard input.
     """
-    for option, value, least, most in (
-        ("--limit", data.limit, 0, None),
-        ("--seed", learner.seed, 0, LARGEST_SEED),
-        ("--chunk", run.chunk, 1, LARGEST_CHUNK),
-        ("--test-rows", data.test_rows, -1, None),
-        ("--horizon", series.horizon, 1, 10_000),
-        ("--every", series.every, 1, None),
-        ("--paths", series.paths, 2, 100_000),
-    ):
-        if value is not None:
-            require_integer(option, value, least, most)
-    if not 0 <= run.checkpoint < math.inf:
-        raise CredoError(f"--checkpoint must be a number of seconds, 0 or more; got {run.checkpoint:g}.")
     if run.again and run.resume is None:
         raise CredoError("--again is for --resume; a new belief has learned from no row yet.")
     if run.keep and run.predictions is None:
@@ -118,8 +105,8 @@ def predict(
     level: float = 0.9,
     strict: Annotated[bool, Parameter(negative="")] = False,
     spreadsheet: Annotated[bool, Parameter(negative="")] = False,
-    keep: str | None = None,
-    chunk: Annotated[int, Parameter(converter=whole_number)] = 500,
+    keep: Annotated[str | Sequence[str], names()] = (),
+    chunk: Annotated[int, whole(1, LARGEST_CHUNK)] = 500,
 ) -> int:
     """Predict the rows of a file with a saved belief; nothing is learned.
 
@@ -146,14 +133,13 @@ def predict(
     chunk
         Rows per compiled call.
     """
-    require_integer("--chunk", chunk, 1, LARGEST_CHUNK)
     if not 0 < level < 1:
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
-    from credo.cli.kept_columns import names_in
     from credo.cli.prediction import predict_file
 
-    kept = names_in(keep)
-    return predict_file(saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk, kept)
+    return predict_file(
+        saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk, tuple(keep)
+    )
 
 
 @app.command(sort_key=3, help_epilogue=examples.of("reproduce"))
@@ -164,9 +150,9 @@ def reproduce(
     *,
     quick: Annotated[bool, Parameter(negative="")] = False,
     full: Annotated[bool, Parameter(negative="")] = False,
-    seed: Annotated[int, Parameter(converter=whole_number)] = 0,
+    seed: Annotated[int, whole(high=LARGEST_SEED)] = 0,
     out: Path | None = None,
-    jobs: Annotated[int | None, Parameter(converter=whole_number)] = None,
+    jobs: Annotated[int | None, whole(1)] = None,
     ray: str | None = None,
 ) -> int:
     """Run a published experiment again, beside the published numbers; lists them when none is named.
@@ -190,7 +176,6 @@ def reproduce(
     """
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
-    require_integer("--seed", seed, 0, LARGEST_SEED)
     from credo.cli.experiments import load_experiments
 
     experiments = load_experiments()
@@ -209,16 +194,7 @@ def serve(
     folder: Path,
     /,
     *,
-    host: str = "127.0.0.1",
-    port: Annotated[int, Parameter(converter=whole_number)] = 8000,
-    tokens: Path | None = None,
-    host_name: list[str] | None = None,
-    snapshot_rows: Annotated[int, Parameter(converter=whole_number)] = 10_000,
-    snapshot_seconds: float = 60.0,
-    remember: float | None = None,
-    keep: float | None = None,
-    strict: Annotated[bool, Parameter(negative="")] = False,
-    verify: Annotated[bool, Parameter(negative="")] = False,
+    flags: ServeFlags = _NO_SERVE_FLAGS,
 ) -> int:
     """Serve models over HTTP: they learn, answer and wait for labels, and lose nothing acknowledged.
 
@@ -229,43 +205,10 @@ def serve(
     ----------
     folder
         The folder of the service; it is created if it does not exist.
-    host
-        Where to listen; other than 127.0.0.1, ::1 and localhost need --tokens.
-    port
-        The port; 0 chooses a free one.
-    tokens
-        A file whose lines have the SHA-256 of a token, a blank, and some of read,keep,learn,admin.
-    host_name
-        A name under which the service is reached besides 127.0.0.1 and localhost, such as that of a proxy;
-        may be repeated. Without --tokens, requests under other names are refused.
-    snapshot_rows
-        Save a model after so many lines.
-    snapshot_seconds
-        Save a model with new lines after so many seconds.
-    remember
-        Remember ids for this many days; by default as long as their rows are in the journal.
-    keep
-        Keep this many days of rows in the journal, and move older ones to files of Parquet; by default all.
-    strict
-        Refuse rows that lack a column with which their model began, or bring another one.
-    verify
-        Serve nothing; replay the journal of every model and compare it with its newest snapshot.
     """
     from credo.cli.serving import serve_folder
 
-    days = remember, keep
-    return serve_folder(
-        folder,
-        host,
-        port,
-        tokens,
-        names=host_name or [],
-        rows=snapshot_rows,
-        seconds=snapshot_seconds,
-        days=days,
-        strict=strict,
-        verify=verify,
-    )
+    return serve_folder(folder, flags)
 
 
 @app.command(sort_key=4, help_epilogue=examples.of("datasets"))
@@ -333,6 +276,14 @@ def run_words(words: Sequence[str]) -> int:
     if isinstance(status, int):
         return status
     return 0
+
+
+def flags_of(words: Sequence[str]) -> set[str]:
+    """The flags of the command that the words of a command line begin with."""
+    *_, command = app.parse_commands(words)[1]
+    if command.default_command is None:
+        return set()
+    return {name for argument in command.assemble_argument_collection() for name in argument.names}
 
 
 def _sentence(error: CycloptsError) -> str:

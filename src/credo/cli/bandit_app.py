@@ -9,8 +9,7 @@ from cyclopts import App, Parameter
 
 from credo.cli import examples
 from credo.cli.command_words import flowing, source_of, starting
-from credo.cli.flags import whole_number
-from credo.core.errors import require_integer
+from credo.cli.flags import number, whole
 from credo.core.integers import LARGEST_SEED
 
 __all__ = ["bandit"]
@@ -33,7 +32,7 @@ bandit = App(
     sort_key=5,
 )
 
-Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
+Seed = Annotated[int, whole(high=LARGEST_SEED)]
 
 
 @bandit.command(sort_key=1, help_epilogue=examples.of("bandit run"))
@@ -44,11 +43,11 @@ def run(
     *,
     agent: str = "default",
     policy: str | None = None,
-    seeds: Whole = 10,
-    steps: Whole | None = None,
-    delay: Whole = 0,
-    divisor: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
-    seed: Whole = 0,
+    seeds: Annotated[int, whole(1)] = 10,
+    steps: Annotated[int | None, whole(1)] = None,
+    delay: Annotated[int, whole()] = 0,
+    divisor: Annotated[float | None, number(positive=True)] = None,
+    seed: Seed = 0,
     out: Path | None = None,
 ) -> int:
     """Let an agent play in an environment, several times, and report what it earned.
@@ -80,7 +79,6 @@ def run(
     out
         The folder for the results; by default runs/bandit-ENVIRONMENT.
     """
-    require_integer("--seed", seed, 0, LARGEST_SEED)
     with starting():
         from credo.cli.bandit_run import Play, run_bandit
 
@@ -97,10 +95,10 @@ def evaluate(
     estimator: Annotated[list[str] | None, Parameter(negative="")] = None,
     interval: str = "likelihood",
     level: float = 0.95,
-    clip: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    clip: Annotated[float | None, number(positive=True)] = None,
     reward_range: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     format: str | None = None,
-    seed: Whole = 0,
+    seed: Seed = 0,
     out: Path | None = None,
     report: Path | None = None,
 ) -> int:
@@ -170,13 +168,13 @@ def decide(
     arms: str | None = None,
     agent: str | None = None,
     policy: str | None = None,
-    features: Whole | None = None,
-    window: Whole | None = None,
-    timeout: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    features: Annotated[int | None, whole(2)] = None,
+    window: Annotated[int | None, whole(1)] = None,
+    timeout: Annotated[float | None, number(positive=True)] = None,
     on_missing: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
-    seed: Whole | None = None,
+    seed: Seed | None = None,
     log: Path | None = None,
-    checkpoint: Annotated[float, Parameter(allow_leading_hyphen=True)] = 30.0,
+    checkpoint: Annotated[float, number()] = 30.0,
     strict: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Decide for contexts that come as JSON lines, and learn from their rewards.
@@ -251,8 +249,8 @@ def replay(
     *,
     agent: str = "default",
     policy: str | None = None,
-    seeds: Whole = 5,
-    seed: Whole = 0,
+    seeds: Annotated[int, whole(1)] = 5,
+    seed: Seed = 0,
     format: str | None = None,
 ) -> int:
     """Let an agent learn from a log as if it had decided itself, and say what it earned.
@@ -277,7 +275,6 @@ def replay(
     format
         credo, dsjson or open-bandit; by default it is detected.
     """
-    require_integer("--seed", seed, 0, LARGEST_SEED)
     with starting():
         from credo.cli.bandit_run import Replay, replay_log
 

@@ -20,7 +20,7 @@ from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
 from credo.core import locking
-from credo.core.errors import CredoError, DataError, require_integer, require_nonnegative
+from credo.core.errors import CredoError, DataError, marked
 
 __all__ = ["Decider", "decide_lines"]
 
@@ -160,7 +160,6 @@ class Decider(NamedTuple):
 
 def decide_lines(words: Decider) -> int:
     """Answer every line, and save the agent at the end, whatever ends the run; the exit status."""
-    require_nonnegative("--checkpoint", words.checkpoint)
     require_writable_file(words.saved, "AGENT")
     if words.log is not None:
         require_writable_file(words.log, "--log")
@@ -196,7 +195,8 @@ def _answer_all(service: _Service, groups: Iterator[list[str]], interrupt: Inter
                     answers.append(service.answer(line))
                 except CredoError as error:
                     if service.words.strict:
-                        refusal = f"line {number} of {service.words.source}: {error} (--strict stops here.)"
+                        said = f"line {number} of {service.words.source}: {marked(error.sentence)}"
+                        refusal = DataError(f"{said} (--strict stops here.)")
                         break
                     answers.append({"error": str(error), "line": number})
                     service.bad += 1
@@ -206,7 +206,7 @@ def _answer_all(service: _Service, groups: Iterator[list[str]], interrupt: Inter
         except BrokenPipeError:
             interrupt.stop_quietly()
         if refusal is not None:
-            raise DataError(refusal)
+            raise refusal
         service.tick()
         interrupt.busy = False
         if interrupt.stopped:
@@ -233,8 +233,9 @@ class _Service:
         words = self.words
         for name in ("agent", "policy", "features", "window", "timeout", "on_missing", "seed"):
             if getattr(words, name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise CredoError(f"{flag} is for a new agent; {words.saved} exists, with its own.")
+                raise CredoError(
+                    f"{name} is for a new agent; {words.saved} exists, with its own.", field=name
+                )
         bandit = Bandit.load(words.saved, log=words.log)
         if self.names is not None and tuple(self.names) != bandit.arms:
             raise CredoError(
@@ -255,8 +256,6 @@ class _Service:
             )
         if self.words.agent is not None:  # which refuses unknown names before any line is read
             prepare(self.words.agent, BanditProblem(len(self.names), 2, binary=True), self.policy)
-        require_integer("--seed", 0 if self.words.seed is None else self.words.seed, 0)
-        require_integer("--features", SLOTS if self.words.features is None else self.words.features, 2)
 
     def _start(self, context: Any) -> Bandit:
         """A new bandit, for contexts like the first one."""

@@ -29,7 +29,7 @@ from credo.cli.command_words import model_of_service
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
 from credo.cli.report import Line, Picture, Report, Section, Table, show, write
-from credo.core.errors import CredoError, DataError, require_choice, require_integer
+from credo.core.errors import CredoError, require_choice
 from credo.core.files import json_bytes, versions, write_atomically
 
 __all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
@@ -50,13 +50,10 @@ def place_of(folder: Path | None) -> Iterator[output.Folder | None]:
     if folder is None:
         yield None
         return
-    try:
-        with output.writing(folder, "bandit-evaluation", None) as place:
-            if place.sentence:
-                note(place.sentence)
-            yield place
-    except DataError as error:
-        raise DataError(str(error).replace("--out ", "--report ").replace("--out.", "--report.")) from None
+    with output.writing(folder, "bandit-evaluation", None, option="--report") as place:
+        if place.sentence:
+            note(place.sentence)
+        yield place
 
 
 def report_of(words: Evaluation, log: Log, comparison: Comparison, courses: Mapping[str, Course]) -> Report:
@@ -174,7 +171,6 @@ def evaluate_log(words: Evaluation) -> int:
     """Estimate what policies would have earned, and print a table."""
     for name in words.estimators:
         require_choice("estimator", name, ESTIMATORS)
-    require_integer("--seed", words.seed, 0)
     ends = _range_of(words.reward_range)
     if words.out is not None:
         require_writable_file(words.out, "--out")

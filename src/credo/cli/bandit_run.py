@@ -30,7 +30,7 @@ from credo.cli.report import (
     show,
     write,
 )
-from credo.core.errors import CredoError, DataError, require_integer, require_positive
+from credo.core.errors import CredoError, DataError, require_integer
 from credo.core.files import versions
 from credo.plots import compact_figure, count_rows, legend_above, thousands
 
@@ -60,11 +60,7 @@ class Play(NamedTuple):
 def run_bandit(words: Play) -> int:
     """Let an agent play, print the summary, and write the results."""
     policy = policy_of(words.policy)
-    for name, value, least in (("seeds", words.seeds, 1), ("delay", words.delay, 0)):
-        require_integer(name, value, least)
     divisor = UNITS.get(words.environment) if words.divisor is None else words.divisor
-    if divisor is not None:
-        require_positive("divisor", divisor)
     world = bandits.load_environment(words.environment, divisor=divisor)
     steps = min(STEPS, world.steps or STEPS) if words.steps is None else words.steps
     require_integer("steps", steps, 1, world.steps)
@@ -330,7 +326,6 @@ class Replay(NamedTuple):
 def replay_log(words: Replay) -> int:
     """Let an agent play on a log by rejection, and print what it earned."""
     policy = policy_of(words.policy)
-    require_integer("seeds", words.seeds, 1)
     log = read_log_with_notes(words.log, words.format)
     known = np.isfinite(log.rewards)
     if not known.any() or len(log.arms) < 2:

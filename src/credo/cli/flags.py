@@ -1,19 +1,20 @@
-"""The flags of `credo learn`, and their names in the library. Nothing here uses JAX."""
+"""The flags of the commands, which are made of the settings of the library. Nothing here uses JAX."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeVar
 
 from cyclopts import Group, Parameter, Token
 
-from credo.core.errors import CredoError
-from credo.core.integers import read_integer
+from credo.core.errors import CredoError, Named, Sentence
+from credo.core.integers import LARGEST_CHUNK
+from credo.core.setting import LISTS, Setting, settings_of
+from credo.recipes.options import EVERY, PATHS, ColumnOptions, Options, SeriesOptions
+from credo.serve.options import ServiceOptions
 
 __all__ = [
     "DATA",
@@ -21,9 +22,14 @@ __all__ = [
     "LearnerFlags",
     "RunFlags",
     "SeriesFlags",
+    "ServeFlags",
+    "flag_of",
+    "flags",
     "in_flags",
+    "names",
+    "number",
     "refusal",
-    "whole_number",
+    "whole",
 ]
 
 DATA = Group("Data", sort_key=1)
@@ -34,319 +40,238 @@ _RUN = Group("Output and resuming", sort_key=3)
 _SERIES = Group("Forecasting a series (of a file whose rows are in time order)", sort_key=4)
 
 
-def whole_number(_: object, tokens: Sequence[Token]) -> int:
-    """Read a whole number, such as 1000 or 1e3."""
-    number = read_integer(tokens[0].value)
-    if number is None:
-        raise CredoError(f"{tokens[0].keyword} must be a whole number; got {tokens[0].value!r}.")
-    return number
+_LETTERS = {"quiet": "-q"}
+"""The flags that have a second one, of one letter."""
+
+Record = TypeVar("Record")
 
 
-def _number(_: object, tokens: Sequence[Token]) -> float:
-    try:
-        return float(tokens[0].value)
-    except ValueError:
-        raise CredoError(f"{tokens[0].keyword} must be a number; got {tokens[0].value!r}.") from None
+def names() -> Parameter:
+    """A flag for names, separated by commas."""
+    return _read_by(Setting(kind=Sequence[str]))
 
 
-def _number_or_input(hint: object, tokens: Sequence[Token]) -> float | str:
-    if tokens[0].value.strip().lower() == "input":
-        return "input"
-    try:
-        return _number(hint, tokens)
-    except CredoError as error:
-        raise CredoError(str(error).replace("a number;", "a number, or input;")) from None
+def whole(low: int = 0, high: int | None = None) -> Parameter:
+    """A flag for a whole number, such as 1000 or 1e3."""
+    return _read_by(Setting(low=low, high=high, kind=int))
 
 
-_Reader: TypeAlias = Callable[[object, Sequence[Token]], object]
+def number(low: float = 0, high: float | None = None, *, positive: bool = False) -> Parameter:
+    """A flag for a number."""
+    return _read_by(Setting(low=low, high=high, positive=positive, kind=float))
 
 
-def _flag(group: Group, help: str, read: _Reader | None = None) -> Parameter:
-    """A flag. A negative number reaches the check that refuses it in words."""
-    return Parameter(group=group, help=help, converter=read, allow_leading_hyphen=read is not None)
+def _read_by(setting: Setting) -> Parameter:
+    """A flag that is read and checked as a setting says. A negative number reaches the check."""
+
+    def read(_: object, tokens: Sequence[Token]) -> object:
+        return setting.read(str(tokens[0].keyword), ",".join(token.value for token in tokens))
+
+    return Parameter(converter=read, allow_leading_hyphen=setting.kind in (int, float))
 
 
-_data, _learner, _run, _series = (
-    functools.partial(_flag, group) for group in (DATA, _LEARNER, _RUN, _SERIES)
-)
+def flags(group: Group, *, like: type | None = None) -> Callable[[type[Record]], type[Record]]:
+    """Make a record of settings one of flags, which have the names of its fields.
+
+    Arguments:
+        group: where the help shows them.
+        like: a record with the settings of the fields that have none.
+    """
+
+    def declare(record: type[Record]) -> type[Record]:
+        plain: type = record
+        settings = settings_of(like or plain) | settings_of(plain)
+        fields = []
+        for one in dataclasses.fields(record):  # type: ignore[arg-type]
+            setting = settings[one.name]
+            switch = setting.kind is bool
+            flag = Parameter(alias=_LETTERS.get(one.name)) if switch else _read_by(setting)
+            about = Parameter(
+                group=group,
+                help=setting.help,
+                show_default=False if one.default == () else None,
+                negative=None if switch and one.default is None else "",
+            )
+            kind = setting.kind
+            if setting.kind in LISTS:
+                kind = str | setting.kind
+            elif setting.kind is float and setting.choices:
+                kind = float | str
+            fields.append((one.name, Annotated[kind | None, flag, about], one))
+        module = {"__module__": record.__module__}
+        made = dataclasses.make_dataclass(
+            record.__name__, fields, bases=(record,), frozen=True, namespace=module
+        )
+        return Parameter(name="*")(made)
+
+    return declare
 
 
-@Parameter(name="*")
+@flags(DATA)
 @dataclass(frozen=True)
-class DataFlags:
-    """The flags about the data, with the names of `credo.sessions.ColumnOptions`."""
+class DataFlags(ColumnOptions):
+    """The flags about the data."""
 
-    target: Annotated[str | None, _data("The column to predict; needed for files.")] = None
-    task: Annotated[
-        str | None,
-        _data(
-            "classification, regression or count; by default one of the first two is inferred and reported."
-        ),
-    ] = None
-    classes: Annotated[
-        str | None,
-        _data("All class labels, separated by commas, if the first rows may not contain all of them."),
-    ] = None
-    drop: Annotated[str | None, _data("Columns to leave out, separated by commas.")] = None
-    categorical: Annotated[
-        str | None, _data("Columns that are categories although they look like numbers, separated by commas.")
-    ] = None
-    test: Annotated[Path | None, _data("A file of held-out rows, scored after learning.")] = None
+    test: Annotated[Path | None, Setting("A file of held-out rows, scored after learning.")] = None
     test_rows: Annotated[
         int | None,
-        _data(
+        Setting(
             "How many held-out rows of a named data set are scored; 0 for all, -1 for none. By default 4000 "
             "for images, otherwise all.",
-            whole_number,
+            low=-1,
         ),
     ] = None
     limit: Annotated[
         int | None,
-        _data(
+        Setting(
             "The largest number of rows to learn from in this run; 0 for all. By default 2000 for images, "
-            "otherwise all.",
-            whole_number,
+            "otherwise all."
         ),
     ] = None
     shuffle: Annotated[
         bool | None,
-        _data("Shuffle the rows of a named data set by the seed; this is the default unless it is a stream."),
-    ] = None
-    strict: Annotated[
-        bool,
-        Parameter(
-            group=DATA,
-            negative="",
-            help="Stop at the first bad row; by default bad rows are counted, reported and skipped.",
+        Setting(
+            "Shuffle the rows of a named data set by the seed; this is the default unless it is a stream."
         ),
-    ] = False
+    ] = None
 
 
-@Parameter(name="*")
+@flags(_SERIES, like=SeriesOptions)
 @dataclass(frozen=True)
 class SeriesFlags:
     """The flags about a series, with the names of `credo.Lagged`."""
 
-    horizon: Annotated[
-        int | None,
-        _series("How many steps ahead are forecast. Rows then get lags and calendar features.", whole_number),
-    ] = None
-    time: Annotated[
-        str | None, _series("The column of times: ISO dates or timestamps, or numbers with a common step.")
-    ] = None
-    known: Annotated[
-        str | None,
-        _series(
-            "Other columns that are known in advance, separated by commas; all others are left out. Rows "
-            "without a target at the end of the file have their values for the steps to come."
-        ),
-    ] = None
-    lags: Annotated[
-        str | None,
-        _series(
-            "The lags of the target that a row gets, in steps, such as 1,2,24; by default they fit the times."
-        ),
-    ] = None
-    seasons: Annotated[
-        str | None,
-        _series("The seasons in steps, such as 24,168; by default day, week or year, as fits the times."),
-    ] = None
-    every: Annotated[
-        int | None,
-        _series(
-            "The number of rows between two forecasts that are scored; by default the horizon.", whole_number
-        ),
-    ] = None
-    paths: Annotated[
-        int | None, _series("The number of sample paths of a forecast; 100 by default.", whole_number)
-    ] = None
+    horizon: int | None = None
+    time: str | None = None
+    known: Sequence[str] | None = None
+    lags: Sequence[int] | None = None
+    seasons: Sequence[int] | None = None
+    every: Annotated[int | None, EVERY] = None
+    paths: Annotated[int | None, PATHS] = None
 
 
-@Parameter(name="*")
+@flags(_LEARNER)
 @dataclass(frozen=True)
-class LearnerFlags:
-    """The flags about the learner, with the names of `credo.sessions.Options`."""
-
-    budget: Annotated[
-        str | None,
-        _learner(
-            "fast (one learner), default (a bank of learners, weighted by evidence as rows come) or "
-            "thorough (a wider bank). The flags below describe one learner."
-        ),
-    ] = None
-    model: Annotated[
-        str | None, _learner("linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank.")
-    ] = None
-    posterior: Annotated[str | None, _learner("full, diagonal, low-rank:RANK or particles:NUMBER.")] = None
-    method: Annotated[
-        str | None,
-        _learner(
-            "A posterior by natural gradients: bong (one step for each row; the default) or blr (several); "
-            "by plain gradients: bog or bbb. Or a gradient baseline without a posterior: "
-            "sgd, momentum, adam, replay."
-        ),
-    ] = None
-    curvature: Annotated[
-        str | None,
-        _learner(
-            "How a row's information is measured: lin-hess (the model linearised; the default), lin-ef "
-            "(cheaper, and over-confident if predictions are bad), or with draws from the posterior: "
-            "mc-hess (slow on networks), mc-ef."
-        ),
-    ] = None
-    drift: Annotated[
-        str | None,
-        _learner(
-            "How the world may change. Gradually: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or "
-            "shrink-perturb:SHRINK,SD. Abruptly, only for rows in time order (files, streams): "
-            "run-length:HAZARD,CAPACITY keeps the likeliest times of the latest change and reports changes "
-            "(by default 0.005,5), soft-reset:HAZARD goes back towards the prior as far as a row demands "
-            "(0.05). mixture:SWITCHING weights experts that walk at different speeds (0.01)."
-        ),
-    ] = None
-    prior_var: Annotated[
-        float | None,
-        _learner("The scale of the prior variances: a weight's variance is this over its fan-in.", _number),
-    ] = None
-    noise_var: Annotated[
-        float | str | None,
-        _learner(
-            "The noise variance of a regression, in units of the target's variance, or input, for one that "
-            "follows the inputs; by default one number is learned.",
-            _number_or_input,
-        ),
-    ] = None
-    learning_rate: Annotated[
-        float | None,
-        _learner(
-            "The learning rate of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and baselines.",
-            _number,
-        ),
-    ] = None
-    iterations: Annotated[
-        int | None,
-        _learner(
-            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).",
-            whole_number,
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        _learner(
-            "The seed of the initial weights, the order of the rows and all draws; 0 by default.",
-            whole_number,
-        ),
-    ] = None
+class LearnerFlags(Options):
+    """The flags about the learner."""
 
 
-@Parameter(name="*")
+@flags(_RUN)
 @dataclass(frozen=True)
 class RunFlags:
     """The flags about where results go, and how a run continues."""
 
     out: Annotated[
         Path | None,
-        _run(
+        Setting(
             "The folder for the results; by default runs/SOURCE, or the next free number, or the folder that "
             "is resumed."
         ),
     ] = None
-    save: Annotated[Path | None, _run("A further file for the saved belief.")] = None
+    save: Annotated[Path | None, Setting("A further file for the saved belief.")] = None
     resume: Annotated[
         Path | None,
-        _run(
+        Setting(
             "Continue a saved belief, or the folder of a run, also of one that was killed. The learner "
             "is the one that was saved, and rows that it has learned are skipped."
         ),
     ] = None
     again: Annotated[
-        bool,
-        Parameter(
-            group=_RUN,
-            negative="",
-            help="With --resume: learn from all rows, also from those that it has learned.",
-        ),
+        bool, Setting("With --resume: learn from all rows, also from those that it has learned.")
     ] = False
     predictions: Annotated[
         str | None,
-        _run(
+        Setting(
             "A file (.jsonl, .csv or .parquet) for the forecast of each row, made before the row was learned "
             "from and written at once (Parquet: at the end); - is JSON lines on standard output."
         ),
     ] = None
     keep: Annotated[
-        str | None,
-        _run("Columns of the file that are copied beside --predictions, separated by commas, such as an id."),
-    ] = None
+        Sequence[str],
+        Setting(
+            "Columns of the file that are copied beside --predictions, separated by commas, such as an id."
+        ),
+    ] = ()
     spreadsheet: Annotated[
         bool,
-        Parameter(
-            group=_RUN,
-            negative="",
-            help="In the CSV of --predictions, write labels that begin with =, +, - or @ so that no "
-            "spreadsheet reads them as formulas.",
+        Setting(
+            "In the CSV of --predictions, write labels that begin with =, +, - or @ so that no "
+            "spreadsheet reads them as formulas."
         ),
     ] = False
     importance: Annotated[
         bool | None,
-        _run("Measure which columns matter: on held-out rows (the default with any), or the latest 400."),
+        Setting("Measure which columns matter: on held-out rows (the default with any), or the latest 400."),
     ] = None
     checkpoint: Annotated[
         float,
-        _run(
+        Setting(
             "Save the belief after so many seconds, into the folder for the results, so that a run that is "
             "killed loses no more than that; 0 saves it at the end only."
         ),
     ] = 30.0
     chunk: Annotated[
         int | None,
-        _run(
+        Setting(
             "Rows per compiled call, and between two looks at the progress; results do not depend on it.",
-            whole_number,
+            low=1,
+            high=LARGEST_CHUNK,
         ),
     ] = None
-    quiet: Annotated[
-        bool, Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Print nothing but the table.")
+    quiet: Annotated[bool, Setting("Print nothing but the table.")] = False
+
+
+@flags(Group("Service"))
+@dataclass(frozen=True)
+class ServeFlags(ServiceOptions):
+    """The flags of `credo serve`."""
+
+    host: Annotated[
+        str, Setting("Where to listen; other than 127.0.0.1, ::1 and localhost need --tokens.")
+    ] = "127.0.0.1"
+    port: Annotated[int, Setting("The port; 0 chooses a free one.", high=65_535)] = 8000
+    tokens: Annotated[
+        Path | None,
+        Setting(
+            "A file whose lines have the SHA-256 of a token, a blank, and some of read,keep,learn,admin."
+        ),
+    ] = None
+    host_name: Annotated[
+        Sequence[str],
+        Setting(
+            "A name under which the service is reached besides 127.0.0.1 and localhost, such as that of a "
+            "proxy; may be repeated. Without --tokens, requests under other names are refused."
+        ),
+    ] = ()
+    verify: Annotated[
+        bool,
+        Setting("Serve nothing; replay the journal of every model and compare it with its newest snapshot."),
     ] = False
 
 
-_FLAGS = {
-    field.name: f"--{field.name.replace('_', '-')}"
-    for kind in (DataFlags, LearnerFlags, RunFlags, SeriesFlags)
-    for field in dataclasses.fields(kind)
-}
-_FLAGS |= {
-    name: f"--{name.replace('_', '-')}"
-    for name in (
-        *("agent", "policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
-        *("estimator", "interval", "level", "clip", "reward_range", "format"),
-        *("key", "scale", "follow", "shards", "workers", "ray", "tile", "evict", "batch"),
-    )
-}
-"""The flag of each setting of the library."""
+def flag_of(name: str) -> str:
+    """The flag of a setting of the library."""
+    return f"--{name.replace('_', '-')}"
 
-_SETTING = re.compile(r"`(\w+)(?:=(?:'([^'`]*)'|([^`]*)))?`")
+
+def _spell(setting: Named) -> str:
+    flag = flag_of(setting.name)
+    if setting.value is None:
+        return flag
+    return f"{flag} {setting.value}"
 
 
 def in_flags(sentence: str) -> str:
-    """A sentence of the library in the words of the command line: settings in backquotes become flags."""
-
-    def flag(match: re.Match[str]) -> str:
-        name, text, number = match.groups()
-        if name not in _FLAGS:
-            return match[0]
-        value = text if text is not None else number
-        if value is None:
-            return _FLAGS[name]
-        return f"{_FLAGS[name]} {value}"
-
-    return _SETTING.sub(flag, sentence)
+    """A sentence in the words of the command line."""
+    if isinstance(sentence, Sentence):
+        return sentence.spelled(_spell)
+    return sentence
 
 
-def refusal(error: CredoError) -> str:
-    """The sentence of an error in the words of the command line."""
-    sentence = str(error)
+def refusal(error: CredoError, flags: Container[str]) -> str:
+    """The sentence of an error in the words of a command, whose flags are known."""
+    sentence = error.spelled(_spell)
     field = error.field
-    if field in _FLAGS and sentence.startswith(field):
-        sentence = _FLAGS[field] + sentence.removeprefix(field)
-    return in_flags(sentence)
+    if field is None or flag_of(field) not in flags or not sentence.startswith(field):
+        return sentence
+    return flag_of(field) + sentence.removeprefix(field)

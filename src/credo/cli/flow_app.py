@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from credo.cli import examples
 from credo.cli.command_words import flowing, starting
-from credo.cli.flags import whole_number
-from credo.core.errors import CredoError, require_integer
+from credo.cli.flags import whole
+from credo.core.errors import CredoError
 from credo.core.integers import LARGEST_SEED
 
 __all__ = ["flow"]
@@ -34,7 +34,7 @@ flow = App(
     sort_key=6,
 )
 
-Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
+Seed = Annotated[int, whole(high=LARGEST_SEED)]
 
 
 @flow.command(sort_key=1, help_epilogue=examples.of("flow train"))
@@ -43,8 +43,8 @@ def train(
     config: Path,
     /,
     *,
-    steps: Whole | None = None,
-    seed: Whole | None = None,
+    steps: Annotated[int | None, whole(1)] = None,
+    seed: Seed | None = None,
     out: Path | None = None,
     resume: Path | None = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
@@ -70,10 +70,6 @@ def train(
     quiet
         Print nothing but the table.
     """
-    if steps is not None:
-        require_integer("--steps", steps, 1)
-    if seed is not None:
-        require_integer("--seed", seed, 0, LARGEST_SEED)
     if out is not None and resume is not None:
         raise CredoError("--out and --resume exclude each other: a training continues in its own folder.")
     with starting():
@@ -89,9 +85,9 @@ def evaluate(
     /,
     *,
     tasks: Path | None = None,
-    sequences: Whole = 16,
-    stages: Whole | None = None,
-    seed: Whole = 1,
+    sequences: Annotated[int, whole(1)] = 16,
+    stages: Annotated[int | None, whole(1)] = None,
+    seed: Seed = 1,
     out: Path | None = None,
 ) -> int:
     """Score a trained operator on fresh sequences, stage by stage, and time its updates.
@@ -111,10 +107,6 @@ def evaluate(
     out
         A JSON file for the scores.
     """
-    require_integer("--sequences", sequences, 1)
-    if stages is not None:
-        require_integer("--stages", stages, 1)
-    require_integer("--seed", seed, 0, LARGEST_SEED)
     with starting():
         from credo.cli.flow_evaluate import Examination, evaluate_flow
 

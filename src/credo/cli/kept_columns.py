@@ -10,12 +10,7 @@ from credo.core.errors import CredoError, DataError, suggest
 from credo.tables import Chunk
 from credo.tables.cells import to_list
 
-__all__ = ["KeptColumns", "names_in"]
-
-
-def names_in(keep: str | None) -> tuple[str, ...]:
-    """The names in the words behind --keep, each once."""
-    return tuple(dict.fromkeys(filter(None, map(str.strip, (keep or "").split(",")))))
+__all__ = ["KeptColumns"]
 
 
 class KeptColumns:
@@ -29,7 +24,7 @@ class KeptColumns:
 
     def __init__(self, file: str, names: Sequence[str], heads: Sequence[str]) -> None:
         self.file = file
-        self.names = tuple(names)
+        self.names = tuple(dict.fromkeys(names))
         taken = [name for name in names if name in heads]
         if taken:
             raise CredoError(f"--keep must name columns that the predictions do not have; got {taken[0]!r}.")

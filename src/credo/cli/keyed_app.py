@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Group, Parameter
 
 from credo.cli.command_words import flowing, model_of_service, source_of
-from credo.cli.flags import DATA, LearnerFlags, in_flags, whole_number
-from credo.core.errors import CredoError, require_choice
+from credo.cli.flags import DATA, LearnerFlags, flags, in_flags
+from credo.core.errors import CredoError
+from credo.core.setting import Setting
+from credo.recipes.options import FIXED, ColumnOptions, KeyedOptions, Options
 
 if TYPE_CHECKING:
-    from credo.scale import KeyedOptions, KeyedResult
+    from credo.scale import KeyedResult
     from credo.tables import TableSource
 
 __all__ = ["KeyedFlags", "keyed"]
@@ -22,111 +24,41 @@ __all__ = ["KeyedFlags", "keyed"]
 _KEYED = Group("Keys and processes", sort_key=3)
 
 
-@Parameter(name="*")
+@flags(DATA, like=KeyedOptions)
 @dataclass(frozen=True)
-class KeyedFlags:
-    """The flags about the keys, the data and the processes."""
+class KeyedFlags(ColumnOptions):
+    """The flags about the keys and the data."""
 
-    key: Annotated[str | None, Parameter(group=DATA, help="The column of the keys.")] = None
-    target: Annotated[str | None, Parameter(group=DATA, help="The column to predict.")] = None
-    task: Annotated[
-        str | None, Parameter(group=DATA, help="classification or regression; by default it is inferred.")
-    ] = None
-    classes: Annotated[
-        str | None,
-        Parameter(group=DATA, help="All class labels, separated by commas, if the first rows lack some."),
-    ] = None
-    drop: Annotated[str | None, Parameter(group=DATA, help="Columns to leave out, separated by commas.")] = (
-        None
-    )
-    categorical: Annotated[
-        str | None,
-        Parameter(group=DATA, help="Columns that are categories although they look like numbers."),
-    ] = None
-    time: Annotated[
-        str | None,
-        Parameter(
-            group=DATA,
-            help="The column of times: numbers, or ISO dates, which are counted in days. A step of a key is "
-            "as long as the time since its latest row; 1 by default.",
-        ),
-    ] = None
-    scale: Annotated[
-        str | None,
-        Parameter(
-            group=DATA,
-            help="shared: numbers and targets are standardised by the rows of all keys before; key: by those "
-            "of the same key. shared by default.",
-        ),
-    ] = None
+    key: str | None = None
+    time: str | None = None
+    scale: str | None = None
     follow: Annotated[
         float | None,
-        Parameter(
-            group=DATA,
-            help="Look for new files in a folder every so many seconds, or save after so many without a "
-            "message, until Ctrl-C; by default the run ends with what is there.",
+        Setting(
+            "Look for new files in a folder every so many seconds, or save after so many without a message, "
+            "until Ctrl-C; by default the run ends with what is there.",
+            positive=True,
         ),
     ] = None
-    strict: Annotated[
-        bool, Parameter(group=DATA, negative="", help="Stop at the first row that cannot be used.")
-    ] = False
-    shards: Annotated[
-        int | None,
-        Parameter(
-            group=_KEYED,
-            help="Into how many parts the keys are divided, well above the workers to come; it cannot be "
-            "changed later. 1 by default.",
-            converter=whole_number,
-        ),
-    ] = None
-    workers: Annotated[
-        int,
-        Parameter(
-            group=_KEYED, help="How many processes share the shards; 0 for this one.", converter=whole_number
-        ),
-    ] = 0
-    ray: Annotated[
-        str | None,
-        Parameter(
-            group=_KEYED,
-            help="The address of a cluster of Ray whose actors are the workers, such as 10.0.0.1:6379, or "
-            "local. All machines must see the place of the run.",
-        ),
-    ] = None
-    evict: Annotated[
-        int | None,
-        Parameter(
-            group=_KEYED,
-            help="The most keys of a shard in memory; the others lie in a file. All by default.",
-            converter=whole_number,
-        ),
-    ] = None
-    tile: Annotated[
-        int | None,
-        Parameter(
-            group=_KEYED,
-            help="How many keys are stepped together: 16 by default, 8 is better if few keys have most rows.",
-            converter=whole_number,
-        ),
-    ] = None
-    batch: Annotated[
-        int | None,
-        Parameter(
-            group=_KEYED, help="The rows of a file of predictions; 16384 by default.", converter=whole_number
-        ),
-    ] = None
-    checkpoint: Annotated[
-        int,
-        Parameter(
-            group=_KEYED,
-            help="Save the state after so many batches, which are kept in memory until then.",
-            converter=whole_number,
-        ),
-    ] = 16
+
+
+@flags(_KEYED, like=KeyedOptions)
+@dataclass(frozen=True)
+class WorkerFlags:
+    """The flags about the processes."""
+
+    shards: int | None = None
+    workers: int = 0
+    ray: str | None = None
+    evict: int | None = None
+    tile: int | None = None
+    batch: int | None = None
+    checkpoint: int = 16
 
 
 _NO_FLAGS = KeyedFlags()
 _NO_LEARNER_FLAGS = LearnerFlags()
+_NO_WORKER_FLAGS = WorkerFlags()
 
 
 @flowing
@@ -135,7 +67,8 @@ def keyed(
     /,
     *,
     out: str,
-    flags: KeyedFlags = _NO_FLAGS,
+    data: KeyedFlags = _NO_FLAGS,
+    processes: WorkerFlags = _NO_WORKER_FLAGS,
     learner: LearnerFlags = _NO_LEARNER_FLAGS,
     resume: Annotated[bool, Parameter(negative="")] = False,
     quiet: Annotated[bool, Parameter(negative="")] = False,
@@ -161,10 +94,18 @@ def keyed(
     quiet
         Say nothing but the table.
     """
-    return _run(source_of(source), out, flags, learner, resume, quiet)
+    return _run(source_of(source), out, _Asked(data, processes, learner), resume, quiet)
 
 
-def _run(source: str, out: str, flags: KeyedFlags, learner: LearnerFlags, resume: bool, quiet: bool) -> int:
+class _Asked(NamedTuple):
+    """What the flags say."""
+
+    data: KeyedFlags
+    processes: WorkerFlags
+    learner: LearnerFlags
+
+
+def _run(source: str, out: str, asked: _Asked, resume: bool, quiet: bool) -> int:
     """Learn a file, and show what was found."""
     import jax
 
@@ -172,14 +113,14 @@ def _run(source: str, out: str, flags: KeyedFlags, learner: LearnerFlags, resume
     from credo.scale import learn_keyed
 
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # no other thread is woken for a call
-    rows, flags = _rows(source, flags)
-    options = _options(out, flags, learner, resume)
+    rows, target = _rows(source, asked.data.target)
+    options = _options(out, asked, target, resume)
 
     def say(sentence: str) -> None:
         note(in_flags(sentence), quiet)
 
     try:
-        result = learn_keyed(rows, out, options, resume=resume, follow=flags.follow, say=say)
+        result = learn_keyed(rows, out, options, resume=resume, follow=asked.data.follow, say=say)
     except KeyboardInterrupt:
         words = shlex.join(["credo", "keyed", source, "--out", out, "--resume"])
         note(f"credo: interrupted; what was saved is whole; go on with: {words}")
@@ -188,53 +129,39 @@ def _run(source: str, out: str, flags: KeyedFlags, learner: LearnerFlags, resume
     return 0
 
 
-def _rows(source: str, flags: KeyedFlags) -> tuple[str | TableSource, KeyedFlags]:
-    """What is to be learned: of a model of a service the open table, whose target is known."""
+def _rows(source: str, target: str | None) -> tuple[str | TableSource, str | None]:
+    """What is to be learned, and its target, which a model of a service knows."""
     place = model_of_service(source)
     if place is None:
-        return source, flags
+        return source, target
     from credo.serve.journal_source import journal_target, open_journal
 
-    return open_journal(*place), dataclasses.replace(flags, target=flags.target or journal_target(*place))
+    return open_journal(*place), target or journal_target(*place)
 
 
-def _options(out: str, flags: KeyedFlags, learner: LearnerFlags, resume: bool) -> KeyedOptions:
+def _options(out: str, asked: _Asked, target: str | None, resume: bool) -> KeyedOptions:
     """What the flags say; of a run that goes on, what they do not say is as it was."""
     from credo.core.places import place_of
-    from credo.scale import KeyedOptions
-    from credo.scale.options import FIXED
-    from credo.sessions import ColumnOptions, Options
-    from credo.tables.tasks import TARGET_KINDS
+    from credo.scale.options import options_of
 
-    chosen = Options(**dataclasses.asdict(learner))
-    free: dict[str, Any] = {name: getattr(flags, name) for name in ("workers", "ray", "evict", "checkpoint")}
-    fixed = {name: one for name in FIXED if (one := getattr(flags, name)) is not None}
+    data = asked.data
+    chosen = Options(**asked.learner.plain())
+    given = vars(data) | vars(asked.processes)
+    free = {name: given[name] for name in ("workers", "ray", "evict", "checkpoint")}
+    fixed = {name: given[name] for name in FIXED if given[name] is not None}
     if resume:
-        before = KeyedOptions.of(place_of(out, "out"))
+        before = options_of(place_of(out, "out"))
         for name in ("task", "classes", "drop", "categorical"):
-            if getattr(flags, name) is not None:
-                raise CredoError(f"--{name} cannot be changed with --resume; leave it out.")
-        columns = ColumnOptions(flags.target or before.columns.target, strict=flags.strict)
+            if given[name]:
+                raise CredoError(f"{name} cannot be changed with --resume; leave it out.", field=name)
+        columns = ColumnOptions(target or before.columns.target, strict=data.strict)
         learned = chosen if chosen != Options() else before.learner
         return dataclasses.replace(before, columns=columns, learner=learned, **fixed, **free)
-    for name in ("key", "target"):
-        if getattr(flags, name) is None:
-            raise CredoError(f"--{name} is missing: name the column.")
-    columns = ColumnOptions(
-        flags.target,
-        None if flags.task is None else require_choice("task", flags.task, TARGET_KINDS),
-        _words(flags.classes) or None,
-        _words(flags.drop),
-        _words(flags.categorical),
-        flags.strict,
-    )
+    for name, value in (("key", data.key), ("target", target)):
+        if value is None:
+            raise CredoError(f"{name} is missing: name the column.", field=name)
+    columns = ColumnOptions(target, data.task, data.classes, data.drop, data.categorical, data.strict)
     return KeyedOptions(columns=columns, learner=chosen, **fixed, **free)
-
-
-def _words(text: str | None) -> list[str]:
-    if text:
-        return [part.strip() for part in text.split(",") if part.strip()]
-    return []
 
 
 def _show(source: str, result: KeyedResult, quiet: bool) -> None:

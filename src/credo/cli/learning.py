@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import time
 from collections import Counter
@@ -14,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from credo.cli import output
-from credo.cli.flags import in_flags
+from credo.cli.flags import flag_of, in_flags
 from credo.cli.interrupt import Interruptible
-from credo.cli.kept_columns import KeptColumns, names_in
+from credo.cli.kept_columns import KeptColumns
 from credo.cli.learn_report import report_of
 from credo.cli.progress import Watch, note
 from credo.cli.report import show, write
 from credo.cli.request import Request
 from credo.cli.run_files import QUANTILES, RunFiles, go_on
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, marked
 from credo.core.files import write_atomically
 from credo.live.intake import segments
 from credo.recipes.defaults import SCHEMA_ROWS
@@ -68,7 +67,7 @@ def resume(request: Request, path: Path) -> Session:
     for name, choice in _choices(request).items():
         present = saved.get(name)
         if not _same(name, choice, present):
-            option = "--" + name.replace("_", "-")
+            option = flag_of(name)
             value = "its own" if present is None else present
             raise CredoError(
                 f"{path} was saved with {option} {value}, which cannot be changed to {choice} when "
@@ -79,17 +78,9 @@ def resume(request: Request, path: Path) -> Session:
 
 def _choices(request: Request) -> dict[str, object]:
     """The flags that were given."""
-    learner = dataclasses.asdict(request.learner)
-    columns = request.columns
-    table: dict[str, object] = {
-        "target": columns.target,
-        "task": columns.task,
-        "classes": columns.classes,
-        "drop": columns.drop,
-        "categorical": columns.categorical,
-    }
-    named = {name: value for name, value in table.items() if value}
-    return {name: value for name, value in learner.items() if value is not None} | named
+    data = vars(request.data)
+    names = ("target", "task", "classes", "drop", "categorical")
+    return request.learner.plain() | {name: data[name] for name in names if data[name]}
 
 
 def _saved(session: Session) -> Mapping[str, object]:
@@ -202,7 +193,7 @@ def _run(
     request: Request, place: output.Folder, interrupt: Interruptible, saved: Path | None, pipe: Pipe | None
 ) -> int:
     earlier = None if saved is None else resume(request, saved)
-    kept = KeptColumns(request.source, names_in(request.run.keep), ("row", "target"))
+    kept = KeptColumns(request.source, request.run.keep, ("row", "target"))
     try:
         source = _open(request, earlier, pipe, interrupt, kept)
     except DataError as error:
@@ -364,7 +355,7 @@ def _tell_classes(block: Block, quiet: bool) -> None:
 def require_good(request: Request, name: str, block: Block) -> None:
     """Refuse bad rows where the user asked for that."""
     if request.data.strict and block.bad:
-        raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
+        raise DataError(f"{name}: {marked(str(block.bad[0]))} (--strict stops at the first bad row).")
 
 
 def waiting_for_rows(pipe: Pipe, quiet: bool) -> Callable[[], None]:
@@ -469,7 +460,7 @@ def _open(
         def opened(after: int) -> RowSource:
             return open_dataset(
                 request.source,
-                request.columns,
+                request.data,
                 limit=data.limit,
                 shuffle=data.shuffle,
                 seed=seed,
@@ -496,9 +487,9 @@ def _open(
                 raise CredoError("--test is for tables; rows of a series are scored before they are learned.")
             if series is not None and isinstance(encoding, SeriesEncoding):
                 encoding.horizon = series.horizon
-            source = open_series(request.source, request.columns, series, **common)
+            source = open_series(request.source, request.data, series, **common)
         else:
-            source = open_file(request.source, request.columns, pipe=pipe, on_rows=kept.note, **common)
+            source = open_file(request.source, request.data, pipe=pipe, on_rows=kept.note, **common)
     source.after = start
     if start:
         source.sentences.append(
@@ -508,7 +499,7 @@ def _open(
 
 
 def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
-    session = Session.create(source.encoding, request.options, ordered=source.ordered)
+    session = Session.create(source.encoding, request.learner, ordered=source.ordered)
     settings = session.settings
     drift = "" if settings.drift.kind == "none" else f", drift {settings.drift}"
     if session.members:

@@ -41,9 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return run_words(words)
     except CredoError as error:
+        from credo.cli.app import flags_of
         from credo.cli.flags import refusal
 
-        return _fail(refusal(error), USAGE, debug)
+        return _fail(refusal(error, flags_of(words)), USAGE, debug)
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written.", INTERRUPTED, debug, "credo: ")
     except BrokenPipeError:

@@ -84,15 +84,17 @@ def _refusal(path: Path, error: OSError) -> DataError:
 
 
 @contextlib.contextmanager
-def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF) -> Iterator[Folder]:
+def writing(
+    folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF, option: str = "--out"
+) -> Iterator[Folder]:
     """The locked folder of a run, by default a new one; without a belief in it, what was begun is removed.
 
     Refused is a folder with files that no run of credo wrote, with a run that is writing, or with one that
-    was cut short and is not `resumed`.
+    was cut short and is not `resumed`. `option` is the flag that names the folder.
     """
     created: list[Path] = []
     try:
-        path, sentence, lock = _claim(folder, name, created, kept)
+        path, sentence, lock = _claim(folder, name, created, kept, option)
     except OSError as error:
         _remove(created)
         raise _refusal(folder or Path("runs") / name, error) from None
@@ -105,7 +107,7 @@ def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BE
             rest.unlink()
         if place.belief.is_file() and (resumed is None or not resumed.samefile(place.belief)):
             raise DataError(
-                f"--out {path} holds a run that was cut short; continue it with --resume {path}, or name "
+                f"{option} {path} holds a run that was cut short; continue it with --resume {path}, or name "
                 "another folder."
             )
         if not place.belief.is_file():
@@ -125,13 +127,17 @@ def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BE
         _remove(created)
 
 
-def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tuple[Path, str, int]:
+def _claim(
+    folder: Path | None, name: str, created: list[Path], kept: str, option: str
+) -> tuple[Path, str, int]:
     """An output folder that is locked, a sentence about it, and its lock."""
     if folder is not None:
-        sentence = _about(folder)
+        sentence = _about(folder, option)
         lock = _lock(folder, created)
         if lock is None:
-            raise DataError(f"another run is writing into {folder} just now; name another folder with --out.")
+            raise DataError(
+                f"another run is writing into {folder} just now; name another folder with {option}."
+            )
         return folder, sentence, lock
     number = 1
     first = Path("runs") / name
@@ -155,15 +161,16 @@ def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tu
         sentence = f"{sentence.partition(' goes to ')[0]} goes to {path}"
 
 
-def _about(folder: Path) -> str:
+def _about(folder: Path, option: str) -> str:
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"--out {folder} is a file; name a folder.")
+        raise DataError(f"{option} {folder} is a file; name a folder.")
     entries = sorted(os.listdir(folder)) if folder.exists() else []
     if not entries or entries == [UNFINISHED]:
         return ""
     if not any(entry in _OURS for entry in entries):
         raise DataError(
-            f"--out {folder} holds other files ({entries[0]}, ...) and no earlier run; name another folder."
+            f"{option} {folder} holds other files ({entries[0]}, ...) and no earlier run; "
+            "name another folder."
         )
     return f"the earlier run in {folder} is replaced"
 

@@ -9,7 +9,7 @@ from credo.cli.flags import in_flags
 from credo.cli.kept_columns import KeptColumns
 from credo.cli.output import BELIEF, require_writable_file
 from credo.cli.progress import note, write_out
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, marked
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, SeriesEncoding, Session, TableEncoding
 from credo.sessions.forecast_table import SUFFIXES, as_csv, format_of, heads, rows_as_text, write_parquet
@@ -80,11 +80,12 @@ def predict_file(
     elif out != "-":
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
-        examples = in_flags("; ".join(map(str, bad[:SHOWN_BAD])))
+        examples = "; ".join(in_flags(str(row)) for row in bad[:SHOWN_BAD])
         more = f", and {len(bad) - SHOWN_BAD:,} more" if len(bad) > SHOWN_BAD else ""
         note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {examples}{more}")
     if not rows:
-        raise DataError(f"{file} has no row that can be predicted" + (f": {bad[0]}." if bad else "."))
+        why = f": {marked(str(bad[0]))}" if bad else ""
+        raise DataError(f"{file} has no row that can be predicted{why}.")
     if out != "-":
         note(f"{rows:,} predictions of {session.encoding.target!r} in {out}")
     return 0
@@ -107,7 +108,7 @@ def _parts(
         for raw in source:
             block = session.encoding.encode(raw, learn=False, need_target=False)
             if strict and block.bad:
-                raise DataError(f"{file}: {block.bad[0]} (--strict stops at the first bad row).")
+                raise DataError(f"{file}: {marked(str(block.bad[0]))} (--strict stops at the first bad row).")
             bad += block.bad
             columns.note(raw)
             if len(block.lines):

@@ -148,7 +148,7 @@ def go_on(request: Request, folder: Folder) -> str:
     words = ["credo", "learn", request.source, "--resume", str(folder.path)]
     if request.run.predictions is not None:
         words += ["--predictions", request.run.predictions]
-        words += ["--keep", request.run.keep] if request.run.keep else []
+        words += ["--keep", ",".join(request.run.keep)] if request.run.keep else []
     return shlex.join(words)
 
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from credo.cli.compile_cache import keep_compiled_programs
+from credo.cli.flags import ServeFlags
 from credo.core import locking
 from credo.core.errors import CredoError, DataError
 from credo.core.extensions import extra
@@ -21,22 +22,8 @@ its arithmetic. XLA's own threshold is 1,024 bytes.
 """
 
 
-def serve_folder(
-    folder: Path,
-    host: str,
-    port: int,
-    tokens: Path | None,
-    *,
-    names: list[str],
-    rows: int,
-    seconds: float,
-    days: tuple[float | None, float | None],
-    strict: bool,
-    verify: bool,
-) -> int:
-    """Serve a folder until it is asked to stop, or verify it; the exit status. `days` are those for which ids
-    are known, and lines stay in the journal.
-    """
+def serve_folder(folder: Path, flags: ServeFlags) -> int:
+    """Serve a folder until it is asked to stop, or verify it; the exit status."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -47,15 +34,13 @@ def serve_folder(
     keep_compiled_programs(folder / "programs")
     _compile_small_loops_whole()
     try:
-        if verify:
+        if flags.verify:
             return _verify(folder)
         try:
             from credo.serve.server import serve
-            from credo.serve.service import ServiceOptions
         except ImportError as error:
             raise CredoError(f"credo serve needs {error.name}: {extra('serve')}.") from None
-        options = ServiceOptions(rows, seconds, *days, strict=strict)
-        return serve(folder, host, port, tokens, options, _say, names)
+        return serve(folder, flags.host, flags.port, flags.tokens, flags, _say, flags.host_name)
     finally:
         locking.let_go(lock)
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, Named
 from credo.core.extensions import extra
 from credo.core.processes import Answer, Desk, Gone, Hire
 
@@ -73,7 +73,7 @@ def join_cluster(address: str) -> None:
     try:
         import ray
     except ImportError:
-        raise CredoError(f"`ray` needs the package ray: {extra('ray')}.", field="ray") from None
+        raise CredoError(f"{Named('ray')} needs the package ray: {extra('ray')}.", field="ray") from None
     if not ray.is_initialized():
         try:
             where = None if address == "local" else address

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from credo.core.errors import CredoError, DataError, require_integer
+from credo.core.errors import CredoError, DataError, Named, require_integer
 from credo.core.extensions import extra
 from credo.core.fingerprints import option
 from credo.core.processes import Answer, Gone, Post, Process
@@ -184,4 +184,4 @@ def _require_pickler() -> None:
     try:
         import cloudpickle  # noqa: F401
     except ImportError:
-        raise DataError(f"`jobs` needs the package cloudpickle: {extra('parallel')}.") from None
+        raise DataError(f"{Named('jobs')} needs the package cloudpickle: {extra('parallel')}.") from None

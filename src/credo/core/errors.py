@@ -7,9 +7,10 @@ line prints the sentence and exits with status 2.
 from __future__ import annotations
 
 import difflib
+import json
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from credo.core.text import visible
 
@@ -20,6 +21,10 @@ __all__ = [
     "CredoError",
     "DataError",
     "FormatError",
+    "Named",
+    "Sentence",
+    "asking",
+    "marked",
     "require_choice",
     "require_integer",
     "require_interval",
@@ -29,15 +34,69 @@ __all__ = [
 ]
 
 
+MARK = "\ufdd0"
+"""Stands around a setting in the text of a `Sentence`; Unicode keeps it for the inside of programs."""
+
+
+class Named(NamedTuple):
+    """A setting that a sentence names, with its value if it has one; each door spells it in its own way."""
+
+    name: str
+    value: object = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"`{self.name}`"
+        return f"`{self.name}={self.value!r}`"
+
+    def __format__(self, spec: str) -> str:
+        return f"{MARK}{json.dumps(self, default=str)}{MARK}"
+
+
+class Sentence(str):
+    """A sentence that names settings, which as a text is in the words of the library.
+
+    >>> sentence = Sentence(f"60 rows; {Named('limit', 0)} for all")
+    >>> sentence, sentence.spelled(lambda setting: f"{setting.name} = {setting.value}")
+    ('60 rows; `limit=0` for all', '60 rows; limit = 0 for all')
+    """
+
+    parts: tuple[str | Named, ...]
+
+    def __new__(cls, text: str) -> Self:
+        parts: list[str | Named] = [*marked(text).split(MARK)]
+        try:
+            parts[1::2] = [Named(*json.loads(str(part))) for part in parts[1::2]]
+        except (TypeError, ValueError):  # a text of somebody else has the mark
+            parts = [text]
+        sentence = super().__new__(cls, "".join(map(str, parts)))
+        sentence.parts = tuple(parts)
+        return sentence
+
+    def spelled(self, spell: Callable[[Named], str]) -> str:
+        """The sentence in the words of a door."""
+        return "".join(spell(part) if isinstance(part, Named) else part for part in self.parts)
+
+
+def marked(text: str) -> str:
+    """A text to be put into a sentence, in which it goes on to name its settings."""
+    if isinstance(text, Sentence):
+        return "".join(f"{part}" for part in text.parts)
+    return text
+
+
 class CredoError(ValueError):
     """A request that credo cannot carry out. The message is one sentence that can be shown to a person.
 
-    A setting that is named later in the sentence stands in backquotes, such as `drift='walk'`. A caller that
-    knows settings by other names, as the command line does with its flags, can then insert its own names.
-
     Arguments:
-        message: the sentence, of which lines become one, and whose control characters are spelled.
+        message: the sentence, of which lines become one, and whose control characters are spelled. A setting
+            in it is a `Named`, so that each door can spell it as its readers know it.
         field: the setting or argument whose name begins the sentence, if there is one.
+
+    Attributes:
+        value: what was given, where `must_be` made the error.
+        allowed: what is allowed, in words.
+        hint: what may have been meant.
 
     Example:
         >>> import credo
@@ -47,9 +106,32 @@ class CredoError(ValueError):
         credo.core.errors.CredoError: var must be finite and above 0; got -1.0.
     """
 
+    value: object = None
+    allowed: str = ""
+    hint: str = ""
+
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
-        super().__init__(visible(" ".join(line.strip(" ") for line in str(message).split("\n"))))
+        self.sentence = Sentence(message)
+        super().__init__(_one_line(self.sentence))
         self.field = field
+
+    @classmethod
+    def must_be(cls, field: str, allowed: str, value: object, hint: str = "") -> Self:
+        """An error that says of a field what is allowed, what it got, and what may have been meant."""
+        tail = f" ({hint})" if hint else ""
+        error = cls(f"{marked(field)} must be {allowed}; got {_shown(value)}{tail}.", field=field)
+        error.value = value
+        error.allowed = allowed
+        error.hint = hint
+        return error
+
+    def spelled(self, spell: Callable[[Named], str]) -> str:
+        """The sentence in the words of a door."""
+        return _one_line(self.sentence.spelled(spell))
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(line.strip(" ") for line in text.split("\n")))
 
 
 class DataError(CredoError):
@@ -81,6 +163,13 @@ def suggest(value: str, allowed: Iterable[str]) -> str:
     return ""
 
 
+def asking(statement: str, hint: str) -> str:
+    """The sentence of a statement, and of the question what was meant, if there is one."""
+    if hint:
+        return f"{statement}: {hint}"
+    return f"{statement}."
+
+
 Name = TypeVar("Name", bound=str)
 
 
@@ -90,9 +179,7 @@ def require_choice(field: str, value: object, allowed: Iterable[Name]) -> Name:
     for name in names:
         if name == value:
             return name
-    hint = suggest(str(value), names)
-    tail = f" ({hint})" if hint else ""
-    raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.", field=field)
+    raise CredoError.must_be(field, f"one of {', '.join(names)}", value, suggest(str(value), names))
 
 
 def _concrete(value: object) -> np.ndarray | None:
@@ -117,7 +204,7 @@ def _numeric(field: str, value: object) -> np.ndarray | None:
     """The value as `_concrete` gives it, or a refusal if it is text."""
     array = _concrete(value)
     if array is not None and array.dtype.kind in "USMm":
-        raise CredoError(f"{field} must be a number; got {value!r}.", field=field)
+        raise CredoError.must_be(field, "a number", value)
     return array
 
 
@@ -127,7 +214,7 @@ def require_positive(field: str, value: object) -> None:
 
     array = _numeric(field, value)
     if array is not None and not bool(np.all((array > 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.", field=field)
+        raise CredoError.must_be(field, "finite and above 0", array)
 
 
 def require_nonnegative(field: str, value: object) -> None:
@@ -136,7 +223,7 @@ def require_nonnegative(field: str, value: object) -> None:
 
     array = _numeric(field, value)
     if array is not None and not bool(np.all((array >= 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.", field=field)
+        raise CredoError.must_be(field, "finite and at least 0", array)
 
 
 def require_finite(field: str, value: object) -> None:
@@ -145,7 +232,7 @@ def require_finite(field: str, value: object) -> None:
 
     array = _numeric(field, value)
     if array is not None and not bool(np.all(np.isfinite(array))):
-        raise CredoError(f"{field} must be finite; got {_show(array)}.", field=field)
+        raise CredoError.must_be(field, "finite", array)
 
 
 ROUNDING = 1e-5
@@ -181,7 +268,7 @@ def require_covariance(field: str, value: object, *, singular: bool) -> None:
         hint = ""
         if matrix.ndim == 2 and (not np.any(np.triu(matrix, 1)) or not np.any(np.tril(matrix, -1))):
             hint = " It is triangular: a root L must be given as L L'."
-        raise CredoError(f"{field} must be symmetric; got {_show(array)}.{hint}", field=field)
+        raise CredoError(f"{field} must be symmetric; got {_shown(array)}.{hint}", field=field)
     lift = ROUNDING * largest + np.finfo(float).tiny if singular else 0.0
     try:
         np.linalg.cholesky(matrix + lift * np.eye(matrix.shape[-1]))
@@ -203,11 +290,10 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
     inside = (array >= low) & (array <= high) if closed else (array > low) & (array < high)
     if not bool(np.all(inside)):
         left, right = ("[", "]") if closed else ("(", ")")
-        span = f"{left}{low:g}, {high:g}{right}"
-        raise CredoError(f"{field} must be in {span}; got {_show(array)}.", field=field)
+        raise CredoError.must_be(field, f"in {left}{low:g}, {high:g}{right}", array)
 
 
-def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
+def require_integer(field: str, value: object, low: float, high: float | None = None) -> None:
     """Refuse a value that is not a whole number from `low` to `high`, or without limit for None."""
     import numpy as np
 
@@ -216,12 +302,22 @@ def require_integer(field: str, value: object, low: int, high: int | None = None
         if low <= number and (high is None or number <= high):
             return
     span = f"at least {low}" if high is None else f"in {low}..{high}"
-    raise CredoError(f"{field} must be a whole number {span}; got {value!r}.", field=field)
+    raise CredoError.must_be(field, f"a whole number {span}", value)
 
 
-def _show(array: np.ndarray) -> str:
+LONGEST = 60
+"""The most characters of a value in a sentence."""
+
+
+def _shown(value: object) -> str:
+    """A value in a sentence."""
     import numpy as np
 
-    if array.size == 1:
-        return repr(array.item())
-    return np.array2string(array, threshold=6, precision=4)
+    if isinstance(value, np.ndarray):
+        if value.size == 1:
+            return repr(value.item())
+        return np.array2string(value, threshold=6, precision=4)
+    text = repr(value)
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - 3]}..."

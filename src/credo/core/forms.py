@@ -10,7 +10,7 @@ import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NoReturn, NotRequired, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 
@@ -80,12 +80,12 @@ def require_form(value: object, form: Any, field: str) -> None:  # noqa: C901 - 
     if origin is Annotated:
         require_form(value, args[0], field)
         if not isinstance(value, int) or value > args[1]:
-            _refuse(field, f"a whole number from 0 to {args[1]:,}", value)
+            raise FormatError.must_be(field, f"a whole number from 0 to {args[1]:,}", value)
     elif origin in (Union, types.UnionType):
         _require_one_of(value, args, field)
     elif origin is Literal:
         if not any(value == one and type(value) is type(one) for one in args):
-            _refuse(field, f"one of {', '.join(map(str, args))}", value)
+            raise FormatError.must_be(field, f"one of {', '.join(map(str, args))}", value)
     elif isinstance(origin, type) and issubclass(origin, tuple):
         _require_tuple(value, args, field)
     elif isinstance(origin, type) and issubclass(origin, Sequence):
@@ -132,7 +132,7 @@ def _require_within(value: object, most: int, field: str) -> None:
         for item in value:
             _require_within(item, most, field)
     elif isinstance(value, int) and abs(value) > most:
-        _refuse(field, f"a whole number of at most {most:,}", value)
+        raise FormatError.must_be(field, f"a whole number of at most {most:,}", value)
 
 
 def require_bounded(array: np.ndarray, field: str) -> None:
@@ -142,17 +142,6 @@ def require_bounded(array: np.ndarray, field: str) -> None:
         raise FormatError(f"{field} must be finite.", field=field)
     if most is not None and (np.abs(array) > most).any():
         raise FormatError(f"{field} must be at most {most:g} in size.", field=field)
-
-
-def _refuse(field: str, what: str, value: object) -> NoReturn:
-    raise FormatError(f"{field} must be {what}; got {_short(value)}.", field=field)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    if len(text) <= 60:
-        return text
-    return f"{text[:57]}..."
 
 
 def _require_plain(value: object, form: Any, field: str) -> None:
@@ -166,7 +155,7 @@ def _require_plain(value: object, form: Any, field: str) -> None:
     else:
         fits = isinstance(value, form)
     if not fits:
-        _refuse(field, _WORDS.get(form, f"a {getattr(form, '__name__', form)}"), value)
+        raise FormatError.must_be(field, _WORDS.get(form, f"a {getattr(form, '__name__', form)}"), value)
 
 
 def _require_one_of(value: object, forms: Sequence[Any], field: str) -> None:
@@ -182,19 +171,19 @@ def _require_one_of(value: object, forms: Sequence[Any], field: str) -> None:
     inner = [error for error in said if error.field != field]
     if inner:
         raise inner[0]
-    words = (str(error).removeprefix(f"{field} must be ").rpartition("; got ")[0] for error in said)
-    _refuse(field, " or ".join(dict.fromkeys(words)), value)
+    words = (error.allowed for error in said)
+    raise FormatError.must_be(field, " or ".join(dict.fromkeys(words)), value)
 
 
 def _listed(value: object, field: str) -> Sequence[object]:
     if not isinstance(value, list | tuple):
-        _refuse(field, "a list", value)
+        raise FormatError.must_be(field, "a list", value)
     return value
 
 
 def _dict(value: object, field: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        _refuse(field, "named parts", value)
+        raise FormatError.must_be(field, "named parts", value)
     return value
 
 
@@ -206,7 +195,7 @@ def _require_tuple(value: object, args: Sequence[Any], field: str) -> None:
 def _require_list(value: object, forms: Sequence[Any], field: str) -> None:
     items = _listed(value, field)
     if len(items) != len(forms):
-        _refuse(field, f"a list of {len(forms)}", value)
+        raise FormatError.must_be(field, f"a list of {len(forms)}", value)
     for place, (item, form) in enumerate(zip(items, forms, strict=True)):
         require_form(item, form, f"{field}.{place}")
 
@@ -216,7 +205,7 @@ def _require_record(value: object, form: type[Any], field: str) -> None:
     needed = {one.name for one in fields if one.default is one.default_factory is dataclasses.MISSING}
     unknown = sorted(set(_dict(value, field)) - {one.name for one in fields})
     if unknown:
-        _refuse(field, f"a {form.__name__}, which has no {unknown[0]!r}", value)
+        raise FormatError.must_be(field, f"a {form.__name__}, which has no {unknown[0]!r}", value)
     _require_keys(value, needed, typing.get_type_hints(form, include_extras=True), field)
 
 

@@ -11,16 +11,12 @@ LARGEST_CHUNK = 2**16
 """The most rows in a compiled call, which takes memory for all of them at once."""
 
 
-def read_integer(text: str) -> int | None:
-    """The whole number that a text spells, "1e3" and "20.0" included; None for any other text."""
+def read_integer(text: str) -> int:
+    """The whole number that a text spells, "1e3" and "20.0" included; a ValueError for any other text."""
     try:
         return int(text)
     except ValueError:
-        pass
-    try:
         number = float(text)
-    except ValueError:
-        return None
-    if number.is_integer():
-        return int(number)
-    return None
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)

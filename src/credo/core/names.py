@@ -1,10 +1,10 @@
-"""The names of methods, listed in one place that does not import JAX."""
+"""The names of methods and tasks, listed in one place that does not import JAX."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-__all__ = ["CURVATURES", "FORECASTS", "RULES", "CurvatureName", "ForecastName", "RuleName"]
+__all__ = ["CURVATURES", "FORECASTS", "RULES", "TASKS", "CurvatureName", "ForecastName", "RuleName", "Task"]
 
 RuleName: TypeAlias = Literal["bong", "blr", "bog", "bbb"]
 """The update rules by their names in the literature."""
@@ -23,3 +23,9 @@ ForecastName: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc"]
 
 FORECASTS: tuple[ForecastName, ...] = get_args(ForecastName)
 """All forecast methods."""
+
+Task: TypeAlias = Literal["classification", "regression", "count"]
+"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
+
+TASKS: tuple[Task, ...] = get_args(Task)
+"""All tasks."""

@@ -17,8 +17,8 @@ from credo.live.feature_slots import Arrival, FeatureSlots
 from credo.live.feature_values import FeatureName, absent
 from credo.live.live_learner import Extent, LiveLearner, require_room_for
 from credo.recipes.networks import Origin
+from credo.recipes.options import Options, TaskName
 from credo.recipes.resolution import input_clip, resolve
-from credo.recipes.settings import Options, TaskName
 from credo.tables.readers import unique_names
 
 if TYPE_CHECKING:
@@ -124,9 +124,6 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
 Row: TypeAlias = Mapping[Any, object]
 """The features of one row, whose names are of any kind."""
 
-OPTIONS = tuple(Options.__dataclass_fields__)
-"""The parameters of an estimator that are options of `credo learn`."""
-
 WIDEST = 30
 """The most characters of a name or value that are shown."""
 
@@ -174,8 +171,7 @@ class RiverEstimator:
         return 0
 
     def _extent(self, slots: FeatureSlots, classes: int) -> Extent:
-        options = Options(**{name: getattr(self, name, None) for name in OPTIONS})
-        settings = resolve(options, self._task, (slots.room,), min(classes, 2))
+        settings = resolve(self._options(), self._task, (slots.room,), min(classes, 2))
         inputs = max(1, len(slots.slots))
         return Extent(settings, Origin(inputs, inputs), bool(self.scale), input_clip(settings))
 
@@ -257,14 +253,11 @@ class RiverEstimator:
         state = SavedEstimator(self._saved_parameters(), self._slots, self._live, self._extras())
         return write(path, state)
 
+    def _options(self) -> Options:
+        return Options(**{name: getattr(self, name, None) for name in Options.__dataclass_fields__})
+
     def _saved_parameters(self) -> dict[str, object]:
-        names = [name for name in (*OPTIONS, "scale") if hasattr(self, name)]
-        values = {name: getattr(self, name) for name in names}
-        plain = {
-            name: value if value is None or isinstance(value, bool | int | float) else str(value)
-            for name, value in values.items()
-        }
-        return {"kind": type(self).__name__, **plain}
+        return {"kind": type(self).__name__, "scale": bool(self.scale), **self._options().plain()}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -22,7 +22,7 @@ from credo.estimators.river_base import (
 )
 from credo.live.feature_values import absent
 from credo.recipes.architecture import Network
-from credo.recipes.settings import LearnerWords
+from credo.recipes.options import LearnerWords
 from credo.tables.infer import MOST_CLASSES
 
 __all__ = ["RiverClassifier"]

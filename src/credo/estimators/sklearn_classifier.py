@@ -19,7 +19,7 @@ from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.live import passes
 from credo.recipes.architecture import Network
-from credo.recipes.settings import LearnerWords
+from credo.recipes.options import LearnerWords
 
 __all__ = ["OnlineClassifier"]
 

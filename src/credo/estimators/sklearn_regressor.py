@@ -20,7 +20,7 @@ from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
 from credo.live import passes
 from credo.recipes.architecture import Network
-from credo.recipes.settings import NumberWords
+from credo.recipes.options import NumberWords
 
 __all__ = ["OnlineRegressor"]
 

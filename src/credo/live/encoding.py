@@ -15,7 +15,8 @@ from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import TableMember
 from credo.recipes.networks import Origin
-from credo.recipes.settings import Settings, TaskName
+from credo.recipes.options import TaskName
+from credo.recipes.settings import Settings
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
 from credo.tables.cells import is_missing, to_list
 from credo.tables.infer import MOST_CLASSES
@@ -98,7 +99,7 @@ class SavedImages(TypedDict):
     kind: Literal["images"]
     shape: list[int]
     classes: list[str]
-    task: str
+    task: TaskName
 
 
 class Encoding(Protocol):

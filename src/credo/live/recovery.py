@@ -9,6 +9,7 @@ from typing import TypedDict, TypeVar, cast
 import jax
 import numpy as np
 
+from credo.core.errors import Named, Sentence
 from credo.core.forms import require_form
 from credo.learners import Info
 
@@ -102,15 +103,16 @@ class Recovery:
         return later, outcomes, infos
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Sentence:
         """The sentence on what was done, and on what would help; empty if nothing was done."""
         if not self.rows:
-            return ""
+            return Sentence("")
         named = ", ".join(f"{row:,}" for row in self.rows[:SHOWN])
         more = f" and {len(self.rows) - SHOWN:,} more" if len(self.rows) > SHOWN else ""
-        return (
-            f"{REFUSALS} rows in a row would have made the belief infinite: it began again from the prior "
-            f"after row{'s'[: len(self.rows) > 1]} {named}{more}; a smaller `prior_var` or `drift` may help."
+        return Sentence(
+            f"{REFUSALS} rows in a row would have made the belief infinite: it began again from the "
+            f"prior after row{'s'[: len(self.rows) > 1]} {named}{more}; a smaller {Named('prior_var')} "
+            f"or {Named('drift')} may help.",
         )
 
     def to_dict(self) -> SavedRecovery:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from credo.core.errors import FormatError
+from credo.core.forms import require_form
+from credo.core.names import Task
 from credo.live.encoding import ImageEncoding, SavedImages, SavedTable, TableEncoding
 from credo.live.series import SeriesEncoding
-from credo.recipes.settings import one_of
 from credo.tables import EncoderState, Schema
-from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["restore"]
 
@@ -26,6 +26,6 @@ def restore(
         state = EncoderState.from_arrays(arrays)
         return TableEncoding(Schema.from_dict(saved["schema"]), state, float(saved["clip"]))
     if saved["kind"] == "images":
-        task = one_of(saved, "task", TARGET_KINDS)
-        return ImageEncoding(tuple(saved["shape"]), tuple(saved["classes"]), task)
+        require_form(saved["task"], Task, "encoding.task")
+        return ImageEncoding(tuple(saved["shape"]), tuple(saved["classes"]), saved["task"])
     raise FormatError(f"the saved encoding is of another version of credo; got kind {saved['kind']!r}.")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from credo.core.errors import CredoError, DataError, FormatError, require_integer
+from credo.core.errors import CredoError, DataError, FormatError, Named, Sentence
 from credo.live.encoding import Block, Images, SavedTable, TableEncoding
-from credo.recipes.settings import TaskName
+from credo.recipes.options import SeriesOptions, TaskName
 from credo.tables import Chunk, Dropped, EncoderState, Schema, infer_schema
 from credo.tables.cells import is_missing, to_list
 from credo.tables.clock import Clock
@@ -18,7 +18,7 @@ from credo.tables.infer_column import read_numbers
 from credo.tables.lags import History, LagColumns, LaggedChunk, usual_lags
 from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["SeriesEncoding", "SeriesOptions", "Widths", "infer_series"]
+__all__ = ["SeriesEncoding", "Widths", "infer_series"]
 
 
 # How many forecasts the width 1 counts for, the largest error in standard deviations that counts, and how
@@ -99,52 +99,7 @@ _DAY = 86400.0
 ENOUGH = 2.5
 """The number of periods of a season that the first rows must hold for it to be used by default."""
 
-UNKNOWN = "its values are not known in advance; name it in `known` if they are"
-
-
-@dataclasses.dataclass(frozen=True)
-class SeriesOptions:
-    """The description of a series by a user.
-
-    Arguments:
-        time: the column of times.
-        target: the column to predict.
-        horizon: how many steps are forecast.
-        lags: how many steps before a row the targets lie that it gets; by default they suit the seasons.
-        seasons: the seasons in steps; by default those that suit the spacing of the times.
-        known: the columns whose values are known in advance.
-        least: the shortest lag that is used by default.
-
-    Raises:
-        CredoError: a number is not a whole one, or is too small.
-
-    Example:
-        >>> SeriesOptions("t", "y", 24).lags is None
-        True
-    """
-
-    time: str
-    target: str
-    horizon: int = 1
-    lags: Sequence[int] | None = None
-    seasons: Sequence[int] | None = None
-    known: Sequence[str] = ()
-    least: int = 1
-
-    def __post_init__(self) -> None:
-        require_integer("horizon", self.horizon, 1, 10_000)
-        for field, low in (("lags", 1), ("seasons", 2)):
-            numbers = getattr(self, field)
-            if numbers is not None and (isinstance(numbers, str) or not isinstance(numbers, Sequence)):
-                raise CredoError(f"{field} must be a list of whole numbers; got {numbers!r}.", field=field)
-            for number in numbers or ():
-                require_integer(field, number, low, 100_000)
-        if self.lags is not None and not self.lags:
-            raise CredoError("lags must be at least one whole number; got none.", field="lags")
-        if isinstance(self.known, str):
-            raise CredoError(
-                f"known must be a list of column names; got the text {self.known!r}.", field="known"
-            )
+UNKNOWN = Sentence(f"its values are not known in advance; name it in {Named('known')} if they are")
 
 
 class SeriesEncoding(TableEncoding):

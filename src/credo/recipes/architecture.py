@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from credo.core.errors import CredoError, require_integer
+from credo.core.errors import CredoError, Named, Sentence, require_integer
 from credo.core.integers import read_integer
-from credo.recipes.language import choose, split
+from credo.recipes.language import choose, numbers, split
 
 __all__ = ["Network", "NetworkKind"]
 
@@ -43,7 +43,7 @@ class Network:
 
     def __post_init__(self) -> None:
         for width in self.widths:
-            require_integer(f"every width of `model={self.kind!r}`", width, 1)
+            require_integer(Sentence(f"every width of {Named('model', self.kind)}"), width, 1)
 
     @property
     def banked(self) -> bool:
@@ -67,16 +67,13 @@ class Network:
         kind: NetworkKind = choose("model", text, name, _KINDS, _FORMS)
         if kind not in _WIDTHS:
             if rest:
-                raise CredoError(f"`model={kind!r}` takes nothing after a colon; got {text!r}.")
+                raise CredoError(f"{Named('model', kind)} takes nothing after a colon; got {text!r}.")
             return Network(kind)
-        widths = [read_integer(width) for width in rest.split(",")] if rest else [_WIDTHS[kind]]
-        whole = tuple(width for width in widths if width is not None)
-        if len(whole) < len(widths):
-            raise CredoError(
-                f"model must be {_FORMS}, with whole numbers for the widths; got {text!r}.", field="model"
-            )
+        forms = f"{_FORMS}, with whole numbers for the widths"
+        parts = rest.split(",") if rest else []
+        whole = numbers("model", text, parts, read_integer, forms) or (_WIDTHS[kind],)
         if kind == "features" and len(whole) > 1:
-            raise CredoError(f"`model='features'` takes one number; got {text!r}.", field="model")
+            raise CredoError(f"{Named('model', kind)} takes one number; got {text!r}.", field="model")
         return Network(kind, whole)
 
     def __str__(self) -> str:

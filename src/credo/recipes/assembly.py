@@ -47,8 +47,9 @@ from credo.recipes.drift import Drift
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
 from credo.recipes.members import Breadth, TableMember, members_of
 from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
+from credo.recipes.options import MethodName
 from credo.recipes.posterior import Posterior
-from credo.recipes.settings import MethodName, Settings
+from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES, Noise, slots
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from credo.recipes.architecture import Network
 from credo.recipes.bank_family import family_of
 from credo.recipes.members import Breadth, Member, TableMember, members_of
 from credo.recipes.networks import Origin, outputs_of
-from credo.recipes.settings import TaskName
+from credo.recipes.options import TaskName
 from credo.recipes.tasks import RECIPES, Noise
 from credo.tables.tasks import TARGET_KINDS
 

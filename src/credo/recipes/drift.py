@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from credo.core.errors import CredoError
-from credo.recipes.language import choose, split
+from credo.core.errors import CredoError, Named
+from credo.recipes.language import choose, numbers, split
 
 __all__ = ["Drift", "DriftKind"]
 
@@ -90,8 +90,8 @@ class Drift:
         if len(numbers) > len(slots) or too_few:
             upto = "at most " if self.wrapped else ""
             raise CredoError(
-                f"`drift={self.kind!r}` takes {upto}{len(slots)} number{'s'[: len(slots) != 1]}; "
-                f"got {self.text or self._spelling(numbers)!r}."
+                f"{Named('drift', self.kind)} takes {upto}{len(slots)} number{'s'[: len(slots) != 1]}; got "
+                f"{self.text or self._spelling(numbers)!r}.",
             )
         numbers += tuple(number.usual for number in slots[len(numbers) :])
         for value, number in zip(numbers, slots, strict=True):
@@ -100,7 +100,9 @@ class Drift:
                 at_least = f"at least {number.low:g}"
                 span = at_least if number.high == math.inf else f"in [{number.low:g}, {number.high:g}]"
                 span = f"a whole number {span}" if number.whole else span
-                raise CredoError(f"`drift={self.kind!r}` needs {span} for {number.meaning}; got {value:g}.")
+                raise CredoError(
+                    f"{Named('drift', self.kind)} needs {span} for {number.meaning}; got {value:g}."
+                )
         object.__setattr__(self, "numbers", numbers)
         if self.wrapped or not self.text:
             object.__setattr__(self, "text", self._spelling(numbers))
@@ -124,13 +126,8 @@ class Drift:
             return text
         name, rest = split(text)
         kind: DriftKind = choose("drift", text, name, list(_NUMBERS), _FORMS)
-        try:
-            numbers = tuple(float(part) for part in rest.split(",")) if rest else ()
-        except ValueError:
-            raise CredoError(
-                f"drift must be {_FORMS}, with numbers after the colon; got {text!r}.", field="drift"
-            ) from None
-        return Drift(kind, numbers, text)
+        forms = f"{_FORMS}, with numbers after the colon"
+        return Drift(kind, numbers("drift", text, rest.split(",") if rest else [], float, forms), text)
 
     def _spelling(self, numbers: tuple[float, ...]) -> str:
         if numbers:

@@ -22,7 +22,7 @@ from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.auto import Auto
 from credo.recipes.members import Breadth
-from credo.recipes.settings import TaskName
+from credo.recipes.options import TaskName
 from credo.recipes.tasks import RECIPES
 from credo.tables.tasks import TARGET_KINDS
 

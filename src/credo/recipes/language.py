@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from credo.core.errors import CredoError, suggest
 
-__all__ = ["choose", "split"]
+__all__ = ["choose", "numbers", "split"]
 
 Name = TypeVar("Name", bound=str)
+Number = TypeVar("Number", int, float)
 
 
 def split(text: str) -> tuple[str, str]:
@@ -23,6 +24,14 @@ def choose(setting: str, text: str, name: str, allowed: Sequence[Name], forms: s
     for choice in allowed:
         if choice == name:
             return choice
-    hint = suggest(name, allowed)
-    tail = f" ({hint})." if hint else "."
-    raise CredoError(f"{setting} must be {forms}; got {text!r}{tail}", field=setting)
+    raise CredoError.must_be(setting, forms, text, suggest(name, allowed))
+
+
+def numbers(
+    setting: str, text: str, parts: Sequence[str], read: Callable[[str], Number], forms: str
+) -> tuple[Number, ...]:
+    """The numbers in the text of a setting; a CredoError shows the `forms` if a part is none."""
+    try:
+        return tuple(read(part) for part in parts)
+    except ValueError:
+        raise CredoError.must_be(setting, forms, text) from None

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
+from credo.recipes.options import TaskName
 from credo.recipes.plain_members import NearMember, NormalMember, PlainMember
-from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES
 from credo.tables.tasks import TARGET_KINDS
 

@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, Named
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.models import CNN, MLP, Linear, RandomFeatures
 from credo.models.networks import BlendedMLP
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
-from credo.recipes.settings import NoiseVar, TaskName
+from credo.recipes.options import NoiseVar, TaskName
 from credo.recipes.tasks import RECIPES, Start, slots
 from credo.tables.tasks import TARGET_KINDS
 
@@ -68,7 +68,7 @@ def network(
     """
     images = len(shape) > 1
     if model.banked:
-        raise CredoError(f"`model={str(model)!r}` is several networks.", field="model")
+        raise CredoError(f"{Named('model', str(model))} is several networks.", field="model")
     if model.kind == "features":
         inputs = math.prod(shape)
         waves = model.widths[0]
@@ -80,8 +80,8 @@ def network(
     if model.kind == "cnn":
         if not images:
             raise CredoError(
-                f"`model='cnn'` needs images; this data has {math.prod(shape)} features: "
-                "use linear or mlp:50."
+                f"{Named('model', 'cnn')} needs images; this data has {math.prod(shape)} features: use "
+                "linear or mlp:50.",
             )
         return CNN(outputs, activation=defaults.activation(images))
     if model.kind == "linear":

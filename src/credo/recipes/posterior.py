@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from credo.core.errors import CredoError, require_integer
+from credo.core.errors import CredoError, Named, Sentence, require_integer
 from credo.core.integers import read_integer
-from credo.recipes.language import choose, split
+from credo.recipes.language import choose, numbers, split
 
 __all__ = ["Posterior", "PosteriorKind"]
 
@@ -46,14 +46,14 @@ class Posterior:
     def __post_init__(self) -> None:
         if self.kind == "particles":
             object.__setattr__(self, "particles", _PARTICLES if self.particles is None else self.particles)
-            require_integer("the number of `posterior='particles'`", self.particles, 2)
+            require_integer(Sentence(f"the number of {Named('posterior', self.kind)}"), self.particles, 2)
         elif self.particles is not None:
-            raise CredoError(f"`posterior={self.kind!r}` has no particles; got {self.particles!r}.")
+            raise CredoError(f"{Named('posterior', self.kind)} has no particles; got {self.particles!r}.")
         if self.kind == "low-rank":
             object.__setattr__(self, "rank", _RANK if self.rank is None else self.rank)
-            require_integer("the rank of `posterior='low-rank'`", self.rank, 1)
+            require_integer(Sentence(f"the rank of {Named('posterior', self.kind)}"), self.rank, 1)
         elif self.rank is not None:
-            raise CredoError(f"`posterior={self.kind!r}` has no rank; got {self.rank!r}.")
+            raise CredoError(f"{Named('posterior', self.kind)} has no rank; got {self.rank!r}.")
 
     @staticmethod
     def parse(text: str | Posterior) -> Posterior:
@@ -71,15 +71,12 @@ class Posterior:
         kind: PosteriorKind = choose("posterior", text, name, _KINDS, _FORMS)
         if kind not in ("low-rank", "particles"):
             if rest:
-                raise CredoError(f"`posterior={kind!r}` takes nothing after a colon; got {text!r}.")
+                raise CredoError(f"{Named('posterior', kind)} takes nothing after a colon; got {text!r}.")
             return Posterior(kind)
-        number = read_integer(rest) if rest else None
-        if rest and number is None:
-            what = "rank" if kind == "low-rank" else "particles"
-            raise CredoError(
-                f"posterior must be {_FORMS}, with a whole number for the {what}; got {text!r}.",
-                field="posterior",
-            )
+        what = "rank" if kind == "low-rank" else "particles"
+        forms = f"{_FORMS}, with a whole number for the {what}"
+        found = numbers("posterior", text, [rest] if rest else [], read_integer, forms)
+        number = found[0] if found else None
         if kind == "low-rank":
             return Posterior(kind, number)
         return Posterior(kind, particles=number)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TypeVar, get_args
+from collections.abc import Sequence
+from typing import TypeVar
 
-from credo.core.errors import CredoError, require_choice, require_integer, require_positive
-from credo.core.integers import LARGEST_SEED
+from credo.core.errors import CredoError, Named, require_choice
 from credo.core.names import CURVATURES, RULES, CurvatureName
+from credo.core.setting import require_settings
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.bank_family import family_of, numbers_of
 from credo.recipes.drift import Drift
 from credo.recipes.members import members_of, networks_of
 from credo.recipes.networks import count_parameters, outputs_of
+from credo.recipes.options import METHODS, MethodName, NoiseVar, Options, TaskName
 from credo.recipes.posterior import Posterior
-from credo.recipes.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
+from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES
 
 __all__ = ["input_clip", "require_memory", "resolve"]
@@ -25,9 +27,6 @@ _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
 
 _OPTIMIZER_NUMBERS: dict[MethodName, int] = {"sgd": 2, "momentum": 3, "adam": 4, "replay": 2}
 """The numbers that a gradient method keeps for each parameter, with its gradient."""
-
-_EXTREME = (1e-18, 1e18)
-"""The least and the largest variance."""
 
 
 def resolve(
@@ -55,6 +54,7 @@ def resolve(
         >>> str(settings.model), str(settings.posterior), str(settings.drift)
         ('mlp:20', 'full', 'run-length:0.005,5')
     """
+    require_settings(options)
     images = len(shape) > 1
     bank = _bank(options)
     if bank is not None:
@@ -77,10 +77,12 @@ def resolve(
     _require_wrapping(drift, method)
     posterior = _posterior(wanted, method, curvature, drift, size, images)
     if posterior is not None and posterior.particles is not None and (iterations or 1) > 1:
-        raise CredoError("`posterior='particles'` takes one step for each row.", field="iterations")
+        raise CredoError(
+            f"{Named('posterior', 'particles')} takes one step for each row.", field="iterations"
+        )
     require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
     prior_var = _prior_var(options, images, task)
-    seed = _seed(options)
+    seed = int(options.seed or 0)
     kept = (posterior, method, curvature, drift, prior_var, noise_var)
     return Settings(task, model, *kept, rate, seed, iterations)
 
@@ -92,35 +94,37 @@ _OF_ONE = tuple(name for name in Options.__dataclass_fields__ if name not in ("m
 def _bank(options: Options) -> Network | None:
     """The bank that the options ask for, or None for a single learner."""
     budget = options.budget
-    if budget is not None:
-        require_choice("budget", budget, get_args(BudgetName))
     model = _chosen(options.model)
     single = [name for name in _OF_ONE if _chosen(getattr(options, name)) is not None]
     network = None if model is None else Network.parse(model)
     if network is not None and not network.banked:
         single.insert(0, "model")
-    asked = f"`model={str(network)!r}`" if network is not None and network.banked else f"`budget={budget!r}`"
-    wants = (network is not None and network.banked) or budget in ("default", "thorough")
-    if not wants:
+    banked = network is not None and network.banked
+    asked = Named("model", str(network)) if banked else Named("budget", budget)
+    if not banked and budget not in ("default", "thorough"):
         usual = Network.parse(defaults.USUAL)
         if usual.banked and not (single or budget == "fast"):
             return usual
         return None
     if single:
         raise CredoError(
-            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank "
-            "of several, which have their own; use `budget='fast'`.",
+            f"{Named(single[0], getattr(options, single[0]))} is for a single learner, and {asked} is "
+            f"a bank of several, which have their own; use {Named('budget', 'fast')}.",
             field=single[0],
         )
-    if network is not None and network.banked and budget is not None:
-        raise CredoError(f"{asked} says how many members there are; leave out `budget`.", field="budget")
+    if banked and budget is not None:
+        raise CredoError(
+            f"{asked} says how many members there are; leave out {Named('budget')}.", field="budget"
+        )
     return network or Network("wide-bank" if budget == "thorough" else "bank")
 
 
 def _settings_of_bank(
     bank: Network, options: Options, task: TaskName, shape: tuple[int, ...], classes: int
 ) -> Settings:
-    settings = Settings(task, bank, None, "bong", "lin-hess", Drift(), 1.0, None, None, _seed(options))
+    settings = Settings(
+        task, bank, None, "bong", "lin-hess", Drift(), 1.0, None, None, int(options.seed or 0)
+    )
     outputs = outputs_of(task, classes)
     if len(shape) > 1:
         return settings
@@ -146,27 +150,27 @@ def _curvature(options: Options, method: MethodName) -> CurvatureName:
         return "lin-hess"
     curvature: CurvatureName = require_choice("curvature", options.curvature, CURVATURES)
     if method not in RULES:
-        raise CredoError(
-            f"`curvature={curvature!r}` does not fit `method={method!r}`, which follows gradients only; use "
-            f"`method={RULES[0]!r}`, {_either(RULES[1:])}."
-        )
+        raise _misfit(Named("curvature", curvature), method, "follows gradients only", _one_of(RULES))
     return curvature
 
 
-def _either(words: tuple[str, ...]) -> str:
-    """Words with "or" before the last."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def _misfit(setting: Named, method: MethodName, why: str, use: str) -> CredoError:
+    """A setting that does not fit the method; why, and what does."""
+    return CredoError(f"{setting} does not fit {Named('method', method)}, which {why}; use {use}.")
+
+
+def _one_of(methods: Sequence[str]) -> str:
+    """Several methods, with "or" before the last."""
+    first, *middle, last = methods
+    return f"{Named('method', first)}, {', '.join(middle)} or {last}"
 
 
 def _iterations(options: Options, method: MethodName) -> int | None:
-    if options.iterations is not None:
-        require_integer("iterations", options.iterations, 1)
-        if method not in _ITERATED:
-            raise CredoError(
-                f"iterations is for `method={_ITERATED[0]!r}`, {_either(_ITERATED[1:])}; "
-                f"{method} takes one step for each row.",
-                field="iterations",
-            )
+    if options.iterations is not None and method not in _ITERATED:
+        raise CredoError(
+            f"iterations is for {_one_of(_ITERATED)}; {method} takes one step for each row.",
+            field="iterations",
+        )
     if method in _ITERATED:
         return options.iterations or defaults.ITERATIONS[method]
     return None
@@ -175,15 +179,15 @@ def _iterations(options: Options, method: MethodName) -> int | None:
 def _learning_rate(options: Options, method: MethodName) -> float | None:
     rate = options.learning_rate
     if rate is not None:
-        require_positive("learning_rate", rate)
         if method not in _RATED:
             raise CredoError(
-                f"learning_rate is for {', '.join(_RATED)}; `method={method!r}` needs none.",
+                f"learning_rate is for {', '.join(_RATED)}; {Named('method', method)} needs none.",
                 field="learning_rate",
             )
         if method == "blr" and rate > 1:
             raise CredoError(
-                f"learning_rate must be at most 1 with `method='blr'`; got {rate:g}.", field="learning_rate"
+                f"learning_rate must be at most 1 with {Named('method', 'blr')}; got {rate:g}.",
+                field="learning_rate",
             )
     return rate or defaults.LEARNING_RATE.get(method)
 
@@ -198,9 +202,8 @@ def _posterior(
 ) -> Posterior | None:
     if method not in RULES:
         if option is not None:
-            raise CredoError(
-                f"`posterior={str(option)!r}` does not fit `method={method!r}`, which keeps no uncertainty; "
-                "use `method='bong'`."
+            raise _misfit(
+                Named("posterior", str(option)), method, "keeps no uncertainty", f"{Named('method', 'bong')}"
             )
         return None
     if option is None:
@@ -209,13 +212,14 @@ def _posterior(
     posterior = Posterior.parse(option)
     if posterior.kind == "particles" and (method, curvature) != ("bong", "lin-hess"):
         raise CredoError(
-            "`posterior='particles'` is learned by a method of its own; leave out `method` and `curvature`.",
+            f"{Named('posterior', 'particles')} is learned by a method of its own; leave out "
+            f"{Named('method')} and {Named('curvature')}.",
             field="posterior",
         )
     if posterior.rank is not None and posterior.rank > size:
         raise CredoError(
-            f"the rank of `posterior='low-rank'` must be at most the number of parameters, {size}; "
-            f"got {posterior.rank}."
+            f"the rank of {Named('posterior', 'low-rank')} must be at most the number of parameters, "
+            f"{size}; got {posterior.rank}.",
         )
     return posterior
 
@@ -223,29 +227,18 @@ def _posterior(
 def _prior_var(options: Options, images: bool, task: TaskName) -> float:
     if options.prior_var is None:
         return RECIPES[task].prior_var or defaults.prior_scale(images)
-    _require_variance("prior_var", options.prior_var)
     return float(options.prior_var)
-
-
-def _require_variance(field: str, value: float) -> None:
-    """Refuse a variance that is not above 0, or that single precision cannot hold with its square."""
-    require_positive(field, value)
-    if not _EXTREME[0] <= value <= _EXTREME[1]:
-        raise CredoError(f"{field} must be in {_EXTREME[0]:g}..{_EXTREME[1]:g}; got {value:g}.", field=field)
 
 
 def _noise_var(options: Options, task: TaskName) -> NoiseVar:
     choice = options.noise_var
     if choice is None:
         return None
-    if isinstance(choice, str) and choice != "input":
-        raise CredoError(f"noise_var must be a number above 0, or input; got {choice!r}.", field="noise_var")
-    if not isinstance(choice, str):
-        _require_variance("noise_var", choice)
     noiseless = RECIPES[task].noiseless
     if noiseless:
         raise CredoError(
-            f"noise_var is for regression; this target is {noiseless} (`task='regression'` to override).",
+            f"noise_var is for regression; this target is {noiseless} ({Named('task', 'regression')} "
+            "to override).",
             field="noise_var",
         )
     if isinstance(choice, str):
@@ -253,20 +246,11 @@ def _noise_var(options: Options, task: TaskName) -> NoiseVar:
     return choice
 
 
-def _seed(options: Options) -> int:
-    if options.seed is None:
-        return 0
-    require_integer("seed", options.seed, 0, LARGEST_SEED)
-    return int(options.seed)
-
-
 def _require_wrapping(drift: Drift, method: MethodName) -> None:
     """Refuse wrappers that need a posterior for methods that keep none."""
     if drift.wrapped and drift.kind != "run-length" and method not in RULES:
-        raise CredoError(
-            f"`drift={drift.kind!r}` does not fit `method={method!r}`, which keeps no uncertainty; use "
-            f"`method={RULES[0]!r}`, {_either(RULES[1:])}, or `drift='run-length'`."
-        )
+        use = f"{_one_of(RULES)}, or {Named('drift', 'run-length')}"
+        raise _misfit(Named("drift", drift.kind), method, "keeps no uncertainty", use)
 
 
 def input_clip(settings: Settings) -> float:
@@ -305,20 +289,20 @@ def require_memory(
     if full and not alone:
         square = f"{size} x {size}"
         what = f"a {square} covariance" if copies == 1 else f"{copies} covariances of {square}"
-        with_drift = "" if copies == 1 else f" with `drift={str(drift)!r}`"
+        with_drift = "" if copies == 1 else f" with {Named('drift', str(drift))}"
         raise CredoError(
-            f"`posterior='full'` would keep {what}{with_drift}, {gib}; use low-rank:10 or diagonal."
+            f"{Named('posterior', 'full')} would keep {what}{with_drift}, {gib}; use low-rank:10 or diagonal."
         )
     if copies > 1 and not alone:
         raise CredoError(
-            f"`drift={str(drift)!r}` would keep {copies:,} beliefs of {size:,} parameters, {gib}; "
+            f"{Named('drift', str(drift))} would keep {copies:,} beliefs of {size:,} parameters, {gib}; "
             "use a smaller CAPACITY."
         )
-    name = "the network" if model is None else f"`model={str(model)!r}`"
-    belief = f"`method={method!r}`" if posterior is None else f"`posterior={str(posterior)!r}`"
-    belief = "a member of the default bank" if banked else belief
-    advice = "a smaller model" if alone or posterior is None else "a smaller model, or `posterior='diagonal'`"
+    name = "the network" if model is None else f"{Named('model', str(model))}"
+    setting = Named("method", method) if posterior is None else Named("posterior", str(posterior))
+    belief = "a member of the default bank" if banked else f"{setting}"
+    smaller = "" if alone or posterior is None else f", or {Named('posterior', 'diagonal')}"
     raise CredoError(
-        f"{name} has {size:,} parameters, for which {belief} would need {gib}, "
-        f"more than the {defaults.MEMORY_LIMIT / 2**30:.1f} GiB allowed; use {advice}."
+        f"{name} has {size:,} parameters, for which {belief} would need {gib}, more than the "
+        f"{defaults.MEMORY_LIMIT / 2**30:.1f} GiB allowed; use a smaller model{smaller}."
     )

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from credo.beliefs import InverseGamma
+from credo.core.names import Task
 from credo.likelihoods import (
     Bernoulli,
     Categorical,
@@ -20,7 +21,6 @@ from credo.likelihoods import (
 )
 from credo.likelihoods.base import LikelihoodBase
 from credo.recipes import defaults
-from credo.tables.tasks import Task
 
 __all__ = ["RECIPES", "Noise", "TaskRecipe", "slots"]
 

@@ -8,7 +8,8 @@ begins again; after its own death it reads the source again from there. Each sta
 generation by exclusive create, and an older one may not save.
 """
 
+from credo.recipes.options import KeyedOptions
 from credo.scale.keyed_run import learn_keyed
-from credo.scale.options import KeyedOptions, KeyedResult
+from credo.scale.options import KeyedResult
 
 __all__ = ["KeyedOptions", "KeyedResult", "learn_keyed"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, Named, marked
 from credo.live.encoding import Block, TableEncoding
 from credo.live.passes import EncodedRows
 from credo.live.runner import standardised
@@ -177,8 +177,8 @@ class Feed:
             for row, cell in enumerate(cells)
             if is_missing(cell)
         }
-        marked = [BadRow(int(chunk.lines[row]), reason, chunk.unit) for row, reason in sorted(why.items())]
-        bad = [*chunk.bad, *marked]
+        useless = [BadRow(int(chunk.lines[row]), reason, chunk.unit) for row, reason in sorted(why.items())]
+        bad = [*chunk.bad, *useless]
         self.line = max([self.line, *(row.line for row in bad), *chunk.lines[-1:].tolist()])
         self._settle()
         rows = np.arange(len(chunk))
@@ -191,7 +191,7 @@ class Feed:
         block = self.encoding.encode(prepared, learn=True)
         bad += [row for row in block.bad if row not in chunk.bad]
         if self.strict and bad:
-            raise DataError(f"{bad[0]} (`strict` stops at the first bad row).")
+            raise DataError(f"{marked(str(bad[0]))} ({Named('strict')} stops at the first bad row).")
         self.bad_rows += len(bad)
         self.bad += bad[: 3 - len(self.bad)]
         kept = np.searchsorted(chunk.lines, block.lines)

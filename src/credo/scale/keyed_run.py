@@ -17,7 +17,7 @@ import numpy as np
 from credo.adapt import Standardized
 from credo.core import archive
 from credo.core.actors import hire_actors
-from credo.core.errors import CredoError, DataError, FormatError
+from credo.core.errors import CredoError, DataError, FormatError, Named
 from credo.core.files import json_bytes, replacing, write_atomically
 from credo.core.places import Address, Place, Where, place_of
 from credo.core.processes import Answer, Gone, Hire, begin_process
@@ -27,6 +27,7 @@ from credo.live.restoring import restore
 from credo.live.targets import WARMUP
 from credo.recipes import defaults
 from credo.recipes.assembly import build
+from credo.recipes.options import KeyedOptions
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Settings
 from credo.scale.batches import Batch
@@ -34,7 +35,7 @@ from credo.scale.feed import Feed, FileEnd, Marks, are_dates
 from credo.scale.generations import Generation
 from credo.scale.kafka import SCHEME
 from credo.scale.key_tally import KeyTally
-from credo.scale.options import BEFORE, FORMAT, MARK, STATE, KeyedOptions, KeyedResult, state_of
+from credo.scale.options import BEFORE, FORMAT, MARK, STATE, KeyedResult, state_of
 from credo.scale.sources import Source, open_source
 from credo.streams.keyed import Keyed, KeyedRows
 from credo.streams.keyed.engine import Late
@@ -219,7 +220,7 @@ class ShardDesk:
         try:
             return Answer(True, self._do(*request))
         except CredoError as error:
-            return Answer(False, str(error))
+            return Answer(False, error.sentence)
 
     def _do(self, what: str, number: int, given: Any) -> Any:
         if what == "open":
@@ -502,7 +503,9 @@ def learn_keyed(
             raise CredoError("source must be a file to go on with; got standard input.", field="source")
         state = state_of(folder)
     elif place.exists():
-        raise DataError(f"{folder} has a run already: `resume` goes on with it; or choose another folder.")
+        raise DataError(
+            f"{folder} has a run already: {Named('resume')} goes on with it; or choose another folder."
+        )
     strict = options.columns.strict
     rows = min(options.batch, defaults.LONGEST_CHUNK)
     with open_source(source, rows, strict, follow, say) as table:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
+from credo.serve.allowed import says, whole
+
 __all__ = [
     "AHEAD",
     "EARLIEST",
@@ -36,13 +38,18 @@ PLACES = 1_000
 
 Cell: TypeAlias = float | int | str | bool | None
 
-# what the document says beside the types; requests are checked by `requests`, whose sentences name the field
-_Name: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 200})]
-_Places: TypeAlias = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": PLACES})]
-_Weight: TypeAlias = Annotated[
-    float, msgspec.Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": HEAVIEST})
+_Name: TypeAlias = Annotated[
+    str, says("a text of 1 to 200 characters that can be printed", min_length=1, max_length=200)
 ]
-
+_Number: TypeAlias = Annotated[float, says("a finite number")]
+_Numbers: TypeAlias = Annotated[
+    list[_Number], says(f"a list of 1 to {PLACES:,} numbers", min_length=1, max_length=PLACES)
+]
+_Seen: TypeAlias = Annotated[
+    Literal["cascade", "all"] | _Numbers,
+    says(f"'cascade', 'all' or a list of 1 to {PLACES:,} numbers"),
+]
+_Weight: TypeAlias = Annotated[float, says(f"above 0 and at most {HEAVIEST:g}", gt=0, le=HEAVIEST)]
 _Time: TypeAlias = Annotated[
     float,
     msgspec.Meta(
@@ -51,6 +58,13 @@ _Time: TypeAlias = Annotated[
             "description": "Seconds since 1970, or an ISO 8601 text such as 2024-05-01T12:30:00+02:00.",
         }
     ),
+]
+_Context: TypeAlias = Annotated[
+    dict[str, Any] | list[_Number] | None, says("an object, a list of numbers or null")
+]
+_Arms: TypeAlias = Annotated[
+    list[str] | dict[str, dict[str, Any]] | None,
+    says("a list of names, an object of features by name, or null"),
 ]
 
 
@@ -105,9 +119,9 @@ class Decide(msgspec.Struct, frozen=True):
         size: how many arms to choose, in an order (a slate); left out for a single one.
     """
 
-    context: dict[str, Any] | list[float] | None = None
-    arms: list[str] | dict[str, dict[str, Any]] | None = None
-    size: _Places | msgspec.UnsetType = msgspec.UNSET
+    context: _Context = None
+    arms: _Arms = None
+    size: Annotated[int, whole(1, PLACES)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,10 +135,10 @@ class Reward(msgspec.Struct, frozen=True, omit_defaults=True):
             what null means; "all"; or the probability that each place is seen.
     """
 
-    value: float | None = None
+    value: _Number | None = None
     part: _Name | None = None
-    values: list[float] | None = None
-    seen: Literal["cascade", "all"] | list[float] | None = None
+    values: _Numbers | None = None
+    seen: _Seen | None = None
 
 
 class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,10 +154,10 @@ class Observe(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     arm: _Name
-    context: dict[str, Any] | list[float] | None = None
-    reward: float | None = None
-    propensity: float | dict[str, float] | None = None
-    arms: list[str] | dict[str, dict[str, Any]] | None = None
+    context: _Context = None
+    reward: _Number | None = None
+    propensity: Annotated[_Number | dict[str, _Number], says("a finite number")] | None = None
+    arms: _Arms = None
 
 
 Content: TypeAlias = Learn | Predict | Label | Decide | Reward | Observe

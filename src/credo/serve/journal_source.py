@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from credo.core.errors import DataError, suggest
+from credo.core.errors import DataError, asking, suggest
 from credo.serve.building import JOURNAL
 from credo.serve.journal_lines import Event
 from credo.serve.journal_store import Store
@@ -45,7 +45,7 @@ def model_of(store: Store, folder: Path, model: str) -> tuple[int, dict[str, Any
     models = {row.name: row for row in store.models()}
     if model not in models:
         hint = suggest(model, list(models))
-        raise DataError(f"{folder} has no model {model!r}{': ' + hint if hint else '.'}".replace("?.", "?"))
+        raise DataError(asking(f"{folder} has no model {model!r}", hint))
     row = models[model]
     spec: dict[str, Any] = msgspec.json.decode(row.spec)
     return row.number if row.parent is None else row.parent, spec

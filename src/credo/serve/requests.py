@@ -1,4 +1,4 @@
-"""What callers send, read from JSON; a `Problem` names the field, the value and what is allowed."""
+"""What callers send, read from JSON; an error names the field, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from credo.core.errors import suggest
+from credo.core.errors import CredoError, suggest
 from credo.core.once import KeyTwice, once
+from credo.serve.allowed import require_fields, require_known
 from credo.serve.contents import (
     AHEAD,
     EARLIEST,
-    HEAVIEST,
     KINDS,
-    PLACES,
     Cell,
     Content,
-    Decide,
     Label,
     Learn,
     Observe,
@@ -47,7 +45,7 @@ WIDE = 10_000
 NESTED = 8
 """How deep objects of a context may be nested."""
 
-_FIELDS = {name: [field.name for field in msgspec.structs.fields(kind)] for name, kind in KINDS.items()}
+_FIELDS = {name: ["id", *kind.__struct_fields__] for name, kind in KINDS.items()}
 
 
 class Columns(NamedTuple):
@@ -144,22 +142,10 @@ def read_request(
     """The id and what is to be written down; `columns` are those of a table, which a row must have, and no
     others, if it is `strict`.
     """
-    fields = _FIELDS[kind]
-    for name in content:
-        if name != "id" and name not in fields:
-            allowed = ["id", *fields]
-            hint = suggest(name, allowed)
-            raise Problem(
-                422,
-                f"{name:.60} is no field of this; they are {', '.join(allowed)}. {hint}".strip(),
-                field=name,
-            )
+    require_known("this", content, _FIELDS[kind])
     id = _id(content.get("id"), need_id)
-    if kind == "reward":
-        return id, _rewarded(content)
-    if kind in ("decide", "observe"):
-        about = _context(content.get("context")), _arms(content.get("arms"))
-        return id, Decide(*about, *_size(content)) if kind == "decide" else _observed(content, *about)
+    if kind in ("decide", "reward", "observe"):
+        return id, _chosen(content, KINDS[kind])
     assert columns is not None
     if kind == "predict":
         when = _time(content.get("time"), columns, id is not None)
@@ -174,7 +160,7 @@ def read_request(
 
 def _present(content: Mapping[str, Any], field: str) -> Any:
     if field not in content:
-        raise Problem(422, f"{field} is missing.", field=field)
+        raise CredoError(f"{field} is missing.", field=field)
     return content[field]
 
 
@@ -186,33 +172,25 @@ def _id(id: Any, needed: bool) -> str | None:
 
 def _name(field: str, name: Any) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
-        got = "none" if name is None else f"{name!r:.60}"
-        raise Problem(
-            422, f"{field} must be a text of 1 to 200 characters that can be printed; got {got}.", field=field
-        )
+        raise CredoError.must_be(field, "a text of 1 to 200 characters that can be printed", name)
     return name
 
 
 def _weight(weight: Any) -> float | None:
     if weight is None:
         return None
-    number = _number("weight", weight)
-    if not 0 < number <= HEAVIEST:
-        raise Problem(
-            422, f"weight must be above 0 and at most {HEAVIEST:g}; got {weight!r:.60}.", field="weight"
-        )
-    return number
+    require_fields({"weight": weight}, Label)
+    return float(weight)
 
 
 def _time(given: Any, columns: Columns, needed: bool) -> float | None:
     """A time in seconds since 1970, of a row of a model whose rows have times."""
     if given is None:
         if columns.timed and needed:
-            raise Problem(422, "time is missing: rows of this model have times (time_unit).", field="time")
+            raise CredoError("time is missing: rows of this model have times (time_unit).", field="time")
         return None
     if not columns.timed:
-        sentence = f"time must be left out: this model has no time_unit; got {given!r:.60}."
-        raise Problem(422, sentence, field="time")
+        raise CredoError.must_be("time", "left out: this model has no time_unit", given)
     seconds = float(to_times([given])[0][0]) if isinstance(given, str) else _number("time", given)
     limit = time.time() + AHEAD
     if EARLIEST <= seconds <= limit:
@@ -220,18 +198,18 @@ def _time(given: Any, columns: Columns, needed: bool) -> float | None:
     what = "a time of the years 1 to now" if seconds < EARLIEST else "seconds since 1970 or ISO 8601 text"
     if seconds > limit:
         what = f"at most a day ahead of now, {datetime.fromtimestamp(limit - AHEAD, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    raise Problem(422, f"time must be {what}; got {given!r:.60}.", field="time")
+    raise CredoError.must_be("time", what, given)
 
 
 def _number(field: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Problem(422, f"{field} must be a number; got {value!r:.60}.", field=field)
+        raise CredoError.must_be(field, "a number", value)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise Problem(422, f"{field} must be a finite number; got {value!r:.60}.", field=field)
+        raise CredoError.must_be(field, "a finite number", value)
     return number
 
 
@@ -241,26 +219,24 @@ def _cell(field: str, value: Any, kind: Kind | None) -> Cell:
         return None
     if isinstance(value, bool):
         if kind == "numeric":
-            raise Problem(422, f"{field} must be a number; got {value!r}.", field=field)
+            raise CredoError.must_be(field, "a number", value)
         return value
     if isinstance(value, int | float):
         _number(field, value)
         return value
     if not isinstance(value, str):
-        raise Problem(
-            422, f"{field} must be a number, a text, a truth value or null; got {value!r:.60}.", field=field
-        )
+        raise CredoError.must_be(field, "a number, a text, a truth value or null", value)
     if kind in ("numeric", "boolean"):
         what = "a number" if kind == "numeric" else "true, false or null"
-        raise Problem(422, f"{field} must be {what}; got {value!r:.60}.", field=field)
+        raise CredoError.must_be(field, what, value)
     return value
 
 
 def _row(x: Any, columns: Columns, strict: bool) -> dict[str, Cell]:
     if not isinstance(x, dict):
-        raise Problem(422, f"x must be an object with a cell for each column; got {x!r:.60}.", field="x")
+        raise CredoError.must_be("x", "an object with a cell for each column", x)
     if columns.target in x:
-        raise Problem(422, f"x must not hold the target, {columns.target!r}.", field="x")
+        raise CredoError(f"x must not hold the target, {columns.target!r}.", field="x")
     kinds = columns.kinds
     if x.keys() != kinds.keys():
         _require_columns(x, columns, strict)
@@ -276,120 +252,79 @@ def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool) -> No
     """Refuse a row of too many columns, or of too many new ones; a strict model takes no new one at all."""
     unknown, missing = columns.unlike(x)
     if len(x) > WIDE:
-        raise Problem(422, f"x must have at most {WIDE:,} columns; got {len(x):,}.", field="x")
+        raise CredoError(f"x must have at most {WIDE:,} columns; got {len(x):,}.", field="x")
     if len(unknown) > NEW:
-        raise Problem(422, f"x must bring at most {NEW} new columns; got {len(unknown):,}.", field="x")
+        raise CredoError(f"x must bring at most {NEW} new columns; got {len(unknown):,}.", field="x")
     if strict and unknown:
         hint = suggest(unknown[0], list(columns.kinds))
         known = ", ".join(list(columns.kinds)[:20])
-        raise Problem(
-            422, f"x.{unknown[0]:.60} is no column; they are {known}. {hint}".strip(), field=f"x.{unknown[0]}"
+        raise CredoError(
+            f"x.{unknown[0]:.60} is no column; they are {known}. {hint}".strip(), field=f"x.{unknown[0]}"
         )
     if strict and missing:
-        raise Problem(422, f"x.{missing[0]} is missing; null says that it is not known.", field="x")
+        raise CredoError(f"x.{missing[0]} is missing; null says that it is not known.", field="x")
 
 
 def _target(y: Any, columns: Columns) -> Cell:
     if columns.classed is None:
         if y is None or y == "":
-            raise Problem(422, f"y must be a number, a text or a truth value; got {y!r}.", field="y")
+            raise CredoError.must_be("y", "a number, a text or a truth value", y)
         return _cell("y", y, None)
     if not columns.classed:
         number = _number("y", y)
         if columns.counts and (number < 0 or number != math.floor(number)):
-            raise Problem(422, f"y must be a whole number from 0; got {y!r:.60}.", field="y")
+            raise CredoError.must_be("y", "a whole number from 0", y)
         return number
     if y is None or isinstance(y, list | dict) or y == "":
-        raise Problem(422, f"y must be a class; got {y!r:.60}.", field="y")
+        raise CredoError.must_be("y", "a class", y)
     _cell("y", y, None)
     if columns.classes is not None and label_text(y, columns.whole) not in columns.classes:
         known = ", ".join(sorted(columns.classes)[:20])
-        raise Problem(422, f"y must be one of the classes {known}; got {y!r:.60}.", field="y")
+        raise CredoError.must_be("y", f"one of the classes {known}", y)
     return y  # type: ignore[no-any-return]
 
 
-def _context(context: Any) -> dict[str, Any] | list[float] | None:
-    if context is None:
-        return None
-    if isinstance(context, list):
-        return [_number(f"context.{place}", value) for place, value in enumerate(context)]
-    if isinstance(context, dict):
-        return {name: _value(f"context.{name}", value, NESTED) for name, value in context.items()}
-    raise Problem(
-        422, f"context must be an object, a list of numbers or null; got {context!r:.60}.", field="context"
-    )
+def _chosen(content: Mapping[str, Any], record: type[Content]) -> Content:
+    """A decision, a reward or a choice that was made elsewhere; null stands for what is not said."""
+    said = {name: one for name, one in content.items() if one is not None and name != "id"}
+    if record is Observe:
+        _name("arm", _present(said, "arm"))
+    if "part" in said:
+        _name("part", said["part"])
+    require_fields(said, record)
+    for name in ("context", "arms"):
+        if isinstance(said.get(name), dict):
+            _require_cells(name, said[name], NESTED + 1)
+    if record is Reward:
+        _require_reward(said)
+    made: Content = msgspec.convert(said, record)
+    return made
 
 
-def _value(field: str, value: Any, depth: int) -> Any:
-    """A cell, a list of cells, or an object of all these, at most so deep."""
-    if isinstance(value, list | dict) and not depth:
-        raise Problem(422, f"{field} must be at most {NESTED} levels deep.", field=field)
-    if isinstance(value, dict):
-        return {name: _value(f"{field}.{name}", one, depth - 1) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_cell(f"{field}.{place}", one, None) for place, one in enumerate(value)]
-    return _cell(field, value, None)
-
-
-def _arms(arms: Any) -> list[str] | dict[str, dict[str, Any]] | None:
-    if arms is None:
-        return None
-    if isinstance(arms, list) and all(isinstance(arm, str) for arm in arms):
-        return arms
-    if isinstance(arms, dict) and all(isinstance(features, dict) for features in arms.values()):
-        return {arm: _value(f"arms.{arm}", features, NESTED) for arm, features in arms.items()}
-    raise Problem(
-        422,
-        f"arms must be a list of names, an object of features by name, or null; got {arms!r:.60}.",
-        field="arms",
-    )
-
-
-def _size(content: Mapping[str, Any]) -> tuple[int, ...]:
-    """The size of a slate, if one is asked for."""
-    size = content.get("size")
-    if size is None:
-        return ()
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= PLACES:
-        raise Problem(
-            422, f"size must be a whole number from 1 to {PLACES:,}; got {size!r:.60}.", field="size"
-        )
-    return (size,)
-
-
-def _rewarded(content: Mapping[str, Any]) -> Reward:
-    values, seen, part = (content.get(name) for name in ("values", "seen", "part"))
-    if values is None:
-        if seen is not None:
-            raise Problem(422, "seen must be left out without values, the rewards of a slate.", field="seen")
-        number = _number("value", _present(content, "value"))
-        return Reward(number, None if part is None else _name("part", part))
+def _require_reward(said: Mapping[str, Any]) -> None:
+    """Refuse a reward that is both of a decision and of a slate, or of neither."""
+    if "values" not in said:
+        if "seen" in said:
+            raise CredoError("seen must be left out without values, the rewards of a slate.", field="seen")
+        _present(said, "value")
+        return
     for name in ("value", "part"):
-        if content.get(name) is not None:
-            raise Problem(422, f"{name} must be left out beside values, the rewards of a slate.", field=name)
-    seen = seen if seen is None or seen in ("cascade", "all") else _list("seen", seen)
-    return Reward(values=_list("values", values), seen=seen)
+        if name in said:
+            raise CredoError(f"{name} must be left out beside values, the rewards of a slate.", field=name)
 
 
-def _list(field: str, values: Any) -> list[float]:
-    """Numbers, one for each place of a slate."""
-    if not isinstance(values, list) or not 1 <= len(values) <= PLACES:
-        also = "'cascade', 'all' or " if field == "seen" else ""
-        raise Problem(
-            422, f"{field} must be {also}a list of 1 to {PLACES:,} numbers; got {values!r:.60}.", field=field
-        )
-    return [_number(f"{field}.{place}", value) for place, value in enumerate(values)]
-
-
-def _observed(content: Mapping[str, Any], context: Any, arms: Any) -> Observe:
-    reward = content.get("reward")
-    odds = content.get("propensity")
-    if isinstance(odds, dict):
-        odds = {arm: _number(f"propensity.{arm}", p) for arm, p in odds.items()}
-    elif odds is not None:
-        odds = _number("propensity", odds)
-    value = None if reward is None else _number("reward", reward)
-    return Observe(_name("arm", _present(content, "arm")), context, value, odds, arms)
+def _require_cells(field: str, value: Any, depth: int) -> None:
+    """Refuse what is no cell, list of cells, or object of all these, at most so deep."""
+    if isinstance(value, list | dict) and not depth:
+        raise CredoError(f"{field} must be at most {NESTED} levels deep.", field=field)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _require_cells(f"{field}.{name}", one, depth - 1)
+    elif isinstance(value, list):
+        for place, one in enumerate(value):
+            _cell(f"{field}.{place}", one, None)
+    else:
+        _cell(field, value, None)
 
 
 def as_context(context: dict[str, Any] | list[float] | None) -> Any:

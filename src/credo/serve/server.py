@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from credo.core.errors import CredoError, require_integer
-from credo.serve.service import Service, ServiceOptions
+from credo.core.errors import CredoError
+from credo.serve.options import ServiceOptions
+from credo.serve.service import Service
 from credo.serve.tokens import Tokens, require_loopback
 
 __all__ = ["serve"]
@@ -46,7 +47,6 @@ def serve(
     from credo.serve.app import build_app
     from credo.serve.wire import protocol
 
-    require_integer("port", port, 0, 65_535)
     if tokens is None:
         require_loopback(host)
     known = Tokens() if tokens is None else Tokens.read(tokens)

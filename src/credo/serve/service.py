@@ -10,13 +10,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from credo.core.errors import CredoError, DataError, require_integer, require_positive
+from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
 from credo.serve.callers import Callers
@@ -26,6 +25,7 @@ from credo.serve.journal_lines import Event, ModelRow, SnapshotRow, time_of
 from credo.serve.journal_store import DAY, Store
 from credo.serve.learning import Ask, Built, Call, Learner, Lines
 from credo.serve.moving import move_old_lines
+from credo.serve.options import ServiceOptions
 from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
 from credo.serve.requests import Columns, read_request
 from credo.serve.specs import ModelSpec, TableSpec, read_spec, require_name
@@ -33,7 +33,7 @@ from credo.serve.table_model import base_path, target_of
 from credo.serve.threads import Worker
 from credo.serve.writing import Writer
 
-__all__ = ["Service", "ServiceOptions"]
+__all__ = ["Service"]
 
 
 KEPT = 2
@@ -341,45 +341,6 @@ NAMED = 20
 """The largest number of unknown or missing columns that an answer names."""
 
 
-@dataclass(frozen=True)
-class ServiceOptions:
-    """The options by which a service saves its models.
-
-    Arguments:
-        snapshot_rows: after how many lines a model is saved.
-        snapshot_seconds: after how many seconds with new lines it is saved.
-        remember: for how many days ids are known; None for as long as their lines are in the journal.
-        keep: how many days of lines stay in the journal, at least as many as ids are remembered; older ones
-            move to files of Parquet. None keeps all.
-        strict: whether rows must have the columns that a model began with, and no others.
-
-    Raises:
-        CredoError: a number is not above 0, or ids are to be remembered for longer than lines are kept.
-
-    Example:
-        >>> ServiceOptions(snapshot_rows=1000).snapshot_seconds
-        60.0
-    """
-
-    snapshot_rows: int = 10_000
-    snapshot_seconds: float = 60.0
-    remember: float | None = None
-    keep: float | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        for name, days in (("remember", self.remember), ("keep", self.keep)):
-            if days is not None:
-                require_positive(name, days)
-        if self.keep is not None and (self.remember or 0.0) > self.keep:
-            raise CredoError(
-                f"remember must be at most as many days as keep, {self.keep:g}; got {self.remember:g}.",
-                field="remember",
-            )
-        require_integer("snapshot_rows", self.snapshot_rows, 1)
-        require_positive("snapshot_seconds", self.snapshot_seconds)
-
-
 class Service:
     """Models in a folder, which learn and answer.
 
@@ -681,10 +642,9 @@ class Service:
         for number, content in enumerate(contents, 1):
             try:
                 rows.append(read_request(kind, content, hosted.columns, need_id=need_id, strict=strict))
-            except Problem as problem:
+            except CredoError as error:
                 if many:
-                    sentence = f"line {number}: {problem}"
-                    raise Problem(problem.status, sentence, field=problem.field) from None
+                    raise CredoError(f"line {number}: {error}", field=error.field) from None
                 raise
         if kind in ("predict", *_BANDIT_KINDS) and hosted.stage != "ready":
             raise Problem(503, f"model {name!r} is not ready: it is {hosted.stage}.")

@@ -2,47 +2,79 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from credo.bandits.named_agents import AGENTS, policy_of
-from credo.core.errors import (
-    CredoError,
-    require_choice,
-    require_integer,
-    require_nonnegative,
-    require_positive,
-    suggest,
-)
-from credo.recipes.settings import Options
-from credo.serve.problems import Problem
-from credo.tables.schema import ColumnSpec, Schema, TargetSpec
+from credo.core.errors import CredoError, require_choice
+from credo.core.names import Task
+from credo.core.setting import Setting, settings_of
+from credo.recipes.options import Options
+from credo.serve.allowed import require_fields, require_known, says, whole
+from credo.tables.schema import ColumnSpec, Kind, Schema, TargetSpec
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["BanditSpec", "ModelSpec", "TableSpec", "read_spec", "require_name"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-KINDS = {
+KindName: TypeAlias = Literal["number", "truth", "category", "time", "text"]
+"""What a column may hold."""
+
+KINDS: dict[KindName, Kind] = {
     "number": "numeric",
     "truth": "boolean",
     "category": "categorical",
     "time": "datetime",
     "text": "text",
 }
-UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
+UnitName: TypeAlias = Literal["second", "minute", "hour", "day", "week"]
+"""The units of time."""
+
+UNITS: dict[UnitName, float] = {
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86_400.0,
+    "week": 604_800.0,
+}
 """The seconds of the units of time."""
 
 SLOTS = 32
 """The features that the categories, or the words, of a column share if the columns were named."""
 
+OPTIONS = settings_of(Options)
+"""The options of a learner."""
 
-def _says(**limits: Any) -> msgspec.Meta:
-    """What the document says of a field beside its type; `read_spec` refuses it, by a sentence."""
-    return msgspec.Meta(extra_json_schema=limits)
+
+def _schema(setting: Setting) -> dict[str, Any]:
+    """What the document says of an option."""
+    number = {int: "integer", float: "number"}.get(setting.kind)
+    kinds = [number or "string", "null"]
+    schema: dict[str, Any] = {"type": kinds, "description": setting.help}
+    if number is not None:
+        schema["minimum"] = setting.low
+        kinds += ["string"] if setting.choices else []
+    elif setting.choices:
+        schema["enum"] = [*setting.choices, None]
+    if setting.high is not None:
+        schema["maximum"] = setting.high
+    return schema
+
+
+_Name: TypeAlias = Annotated[str, says("a text that is not empty", min_length=1)]
+_Options: TypeAlias = Annotated[
+    dict[str, Annotated[str | float | int | None, says("a text, a number or null")]],
+    says(
+        "the options of a learner by name",
+        extra_json_schema={
+            "properties": {name: _schema(setting) for name, setting in OPTIONS.items()},
+            "additionalProperties": False,
+        },
+    ),
+]
 
 
 class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forbid_unknown_fields=True):
@@ -66,20 +98,24 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         lateness: by how many units a row may be older than the latest; it is learned as if it came with that.
     """
 
-    target: Annotated[str, _says(minLength=1)]
-    task: Annotated[str, _says(enum=sorted(TARGET_KINDS))] | None = None
-    classes: Annotated[tuple[str, ...], _says(minItems=2, uniqueItems=True)] | None = None
-    columns: dict[str, Annotated[str, _says(enum=list(KINDS))]] | None = None
-    first: Annotated[int, _says(minimum=10, maximum=10_000)] = 100
+    target: Annotated[str, says("the name of a column", min_length=1)]
+    task: Task | None = None
+    classes: (
+        Annotated[
+            tuple[str, ...],
+            says("at least two different labels", min_length=2, extra_json_schema={"uniqueItems": True}),
+        ]
+        | None
+    ) = None
+    columns: dict[str, KindName] | None = None
+    first: Annotated[int, whole(10, 10_000)] = 100
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    levels: tuple[Annotated[float, _says(exclusiveMinimum=0, exclusiveMaximum=1)], ...] = ()
-    options: Annotated[
-        dict[str, str | float | int | None], _says(propertyNames={"enum": list(Options.__dataclass_fields__)})
-    ] = {}  # msgspec copies it
-    base: Annotated[str, _says(pattern="^[0-9a-f]{64}$")] | None = None
-    time_unit: Annotated[str, _says(enum=list(UNITS))] | None = None
-    lateness: Annotated[float, _says(minimum=0)] = 1.0
+    levels: tuple[Annotated[float, says("between 0 and 1", gt=0, lt=1)], ...] = ()
+    options: _Options = {}  # msgspec copies it
+    base: Annotated[str, says("a SHA-256", pattern="^[0-9a-f]{64}$")] | None = None
+    time_unit: UnitName | None = None
+    lateness: Annotated[float, says("finite and at least 0", ge=0)] = 1.0
 
     @property
     def seconds(self) -> float | None:
@@ -93,13 +129,13 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         if self.columns is None:
             return None
         columns = tuple(
-            ColumnSpec(name, KINDS[kind], has_missing=True, slots=SLOTS * (kind in ("category", "text")))  # type: ignore[arg-type]
+            ColumnSpec(name, KINDS[kind], has_missing=True, slots=SLOTS * (kind in ("category", "text")))
             for name, kind in self.columns.items()
             if name not in self.drop
         )
         task = self.task or ("classification" if self.classes else "regression")
         why = f"target {self.target!r}: {task}, as asked"
-        return Schema(TargetSpec(self.target, task, self.classes or (), why=why), columns, (), ())  # type: ignore[arg-type]
+        return Schema(TargetSpec(self.target, task, self.classes or (), why=why), columns, (), ())
 
 
 class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", forbid_unknown_fields=True):
@@ -118,17 +154,17 @@ class BanditSpec(msgspec.Struct, frozen=True, tag="bandit", tag_field="kind", fo
         arm_features: the places for these features.
     """
 
-    arms: Annotated[tuple[Annotated[str, _says(minLength=1)], ...], _says(uniqueItems=True)] = ()
-    inputs: Annotated[int, _says(minimum=1, maximum=100_000)] | None = None
-    features: Annotated[int, _says(minimum=0, maximum=10_000)] = 32
+    arms: Annotated[tuple[_Name, ...], says("different names", extra_json_schema={"uniqueItems": True})] = ()
+    inputs: Annotated[int, whole(1, 100_000)] | None = None
+    features: Annotated[int, whole(0, 10_000)] = 32
     agent: str = "default"
     policy: str | None = None
-    window: Annotated[int, _says(minimum=1, maximum=10_000_000)] = 10_000
-    timeout: Annotated[float, _says(exclusiveMinimum=0)] | None = None
-    on_missing: float | None = None
-    seed: Annotated[int, _says(minimum=0, maximum=2**31 - 1)] = 0
-    brought: Annotated[int, _says(minimum=2, maximum=10_000)] | None = None
-    arm_features: Annotated[int, _says(minimum=2, maximum=10_000)] = 16
+    window: Annotated[int, whole(1, 10_000_000)] = 10_000
+    timeout: Annotated[float, says("finite and above 0", gt=0)] | None = None
+    on_missing: Annotated[float, says("a finite number")] | None = None
+    seed: Annotated[int, whole(0, 2**31 - 1)] = 0
+    brought: Annotated[int, whole(2, 10_000)] | None = None
+    arm_features: Annotated[int, whole(2, 10_000)] = 16
 
 
 ModelSpec: TypeAlias = TableSpec | BanditSpec
@@ -139,126 +175,76 @@ _SPECS: dict[str, type[ModelSpec]] = {"table": TableSpec, "bandit": BanditSpec}
 def require_name(name: str) -> str:
     """Refuse what is no name of a model."""
     if not NAME.fullmatch(name):
-        raise Problem(
-            422,
-            "name must be 1 to 100 letters, digits, dots, hyphens and underscores, of which the first is a "
-            f"letter or a digit; got {name!r:.120}.",
-            field="name",
+        raise CredoError.must_be(
+            "name",
+            "1 to 100 letters, digits, dots, hyphens and underscores, of which the first is a letter or "
+            "a digit",
+            name,
         )
     return name
 
 
 def read_spec(content: dict[str, Any]) -> ModelSpec:
-    """A specification from JSON data; a `Problem` names what is not allowed."""
-    kind = content.get("kind", "table")
-    if kind not in ("table", "bandit"):
-        raise Problem(422, f"kind must be table or bandit; got {kind!r:.60}.", field="kind")
-    wanted = _SPECS[kind]
-    names = [field.name for field in msgspec.structs.fields(wanted)]
-    for name in content:
-        if name != "kind" and name not in names:
-            hint = suggest(name, names)
-            raise Problem(
-                422,
-                f"{name} is no field of a {kind}; they are {', '.join(names)}. {hint}".strip(),
-                field=name,
-            )
-    try:
-        spec: ModelSpec = msgspec.convert({**content, "kind": kind}, ModelSpec)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$.")
-        field = where.rstrip("`").split("[")[0] or None
-        got = "" if field is None or field not in content else f"; got {content[field]!r:.60}"
-        sentence = f"{field or 'the body'} is not what a {kind} takes: {what}{got}."
-        raise Problem(422, sentence, field=field) from None
-    try:
-        _require_table(spec) if isinstance(spec, TableSpec) else _require_bandit(spec)
-    except Problem:
-        raise
-    except CredoError as error:
-        raise Problem(422, str(error), field=error.field) from None
+    """A specification from JSON data; a `CredoError` names what is not allowed."""
+    kind = require_choice("kind", content.get("kind", "table"), _SPECS)
+    said = {name: value for name, value in content.items() if name != "kind"}
+    require_known(f"a {kind}", said, _SPECS[kind].__struct_fields__)
+    require_fields(said, _SPECS[kind])
+    if kind == "table" and "target" not in said:
+        raise CredoError("target is missing.", field="target")
+    spec: ModelSpec = msgspec.convert({**said, "kind": kind}, ModelSpec)
+    if isinstance(spec, TableSpec):
+        _require_table(spec)
+    else:
+        _require_bandit(spec)
     return spec
 
 
 def _require_table(spec: TableSpec) -> None:
-    require_integer("first", spec.first, 10, 10_000)
-    if spec.task is not None and spec.task not in TARGET_KINDS:
-        raise CredoError(f"task must be {_listed(TARGET_KINDS)}; got {spec.task!r:.60}.", field="task")
-    if not spec.target:
-        raise CredoError("target must be the name of a column; got ''.", field="target")
-    for level in spec.levels:
-        if not 0 < level < 1:
-            raise CredoError(f"levels must be between 0 and 1; got {level:g}.", field="levels")
-    if spec.classes is not None and (
-        len(set(spec.classes)) < 2 or len(set(spec.classes)) < len(spec.classes)
-    ):
-        raise CredoError(
-            f"classes must be at least two different labels; got {list(spec.classes)!r:.80}.", field="classes"
-        )
-    known = [field for field in Options.__dataclass_fields__]
-    for name in spec.options:
-        if name not in known:
+    if spec.classes is not None and len(set(spec.classes)) < len(spec.classes):
+        raise CredoError.must_be("classes", "at least two different labels", list(spec.classes))
+    for name, value in spec.options.items():
+        if name not in OPTIONS:
             raise CredoError(
-                f"options.{name} is no option of a learner; they are {', '.join(known)}.", field="options"
+                f"options.{name} is no option of a learner; they are {', '.join(OPTIONS)}.", field="options"
             )
-    if spec.base is not None and not re.fullmatch("[0-9a-f]{64}", spec.base):
-        raise CredoError(f"base must be a SHA-256; got {spec.base!r:.80}.", field="base")
-    if spec.time_unit is not None:
-        require_choice("time_unit", spec.time_unit, tuple(UNITS))
-    require_nonnegative("lateness", spec.lateness)
+        setting = OPTIONS[name]
+        if setting.kind is str and not isinstance(value, str | None):
+            raise CredoError.must_be(f"options.{name}", "a text", value)
+        setting.require(f"options.{name}", value)
     if spec.columns is not None:
         _require_columns(spec, spec.columns)
 
 
-def _require_columns(spec: TableSpec, columns: Mapping[str, str]) -> None:
+def _require_columns(spec: TableSpec, columns: Mapping[str, KindName]) -> None:
     """Refuse named columns that make no table."""
-    for name, given in columns.items():
-        if given not in KINDS:
-            raise CredoError(
-                f"columns.{name} must be {_listed(KINDS)}; got {given!r:.60}.", field=f"columns.{name}"
-            )
     if spec.target in columns:
         raise CredoError(f"columns must not hold the target, {spec.target!r}.", field="columns")
     if not set(columns) - set(spec.drop):
         raise CredoError("columns must hold at least one column; got none.", field="columns")
-    kind = next((kind for task, kind in TARGET_KINDS.items() if task == spec.task), None)
-    if kind is not None and kind.classed and spec.classes is None:
+    if spec.task is not None and TARGET_KINDS[spec.task].classed and spec.classes is None:
         raise CredoError("classes must hold the labels where columns are named; got none.", field="classes")
 
 
 def _require_bandit(spec: BanditSpec) -> None:
-    if spec.brought is not None:
-        _require_brought(spec, spec.brought)
-    elif len(spec.arms) < 2 or len(set(spec.arms)) < len(spec.arms) or not all(spec.arms):
-        raise CredoError(
-            f"arms must be at least two different names; got {list(spec.arms)!r:.80}.", field="arms"
-        )
-    require_integer("window", spec.window, 1, 10_000_000)
-    require_integer("seed", spec.seed, 0, 2**31 - 1)
-    require_integer("features", spec.features, 0, 10_000)
-    if spec.inputs is not None:
-        require_integer("inputs", spec.inputs, 1, 100_000)
-    if spec.timeout is not None:
-        require_positive("timeout", spec.timeout)
-    if spec.on_missing is not None and not math.isfinite(spec.on_missing):
-        raise CredoError(f"on_missing must be a finite number; got {spec.on_missing}.", field="on_missing")
     policy_of(spec.policy)
     require_choice("agent", spec.agent, AGENTS)
+    if spec.brought is not None:
+        _require_brought(spec)
+    elif len(spec.arms) < 2 or len(set(spec.arms)) < len(spec.arms):
+        raise CredoError.must_be("arms", "at least two different names", list(spec.arms))
     if spec.agent == "network" and spec.inputs is None and not spec.features:
         raise CredoError("agent network needs contexts; got features = 0 and no inputs.", field="agent")
 
 
-def _require_brought(spec: BanditSpec, most: int) -> None:
-    require_integer("brought", most, 2, 10_000)
-    require_integer("arm_features", spec.arm_features, 2, 10_000)
+def _require_brought(spec: BanditSpec) -> None:
     if spec.arms:
         raise CredoError("arms must be left out if decisions bring theirs (brought).", field="arms")
     if spec.inputs is not None or spec.features < 2:
-        raise CredoError("features must be at least 2 if decisions bring arms: contexts come by name.")
+        raise CredoError(
+            "features must be at least 2 if decisions bring arms: contexts come by name.", field="features"
+        )
     if spec.agent == "beta":
-        raise CredoError("agent must not be beta if decisions bring arms, whose features it ignores.")
-
-
-def _listed(names: Any) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}"
+        raise CredoError(
+            "agent must not be beta if decisions bring arms, whose features it ignores.", field="agent"
+        )

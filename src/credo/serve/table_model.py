@@ -13,7 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.live.change_steps import Steps
 from credo.live.encoding import TableEncoding
-from credo.recipes.settings import Options
+from credo.recipes.options import Options
 from credo.serve.contents import Content, Learn, Predict
 from credo.serve.journal_lines import Event
 from credo.serve.requests import Columns
@@ -81,7 +81,7 @@ class TableModel:
             schema = infer_schema(
                 chunk,
                 spec.target,
-                task=spec.task,  # type: ignore[arg-type]
+                task=spec.task,
                 classes=spec.classes,
                 drop=drop,
                 categorical=categorical,

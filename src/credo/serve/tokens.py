@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, Named
 from credo.serve.gate import is_loopback
 from credo.serve.problems import Problem
 
@@ -73,7 +73,7 @@ def require_loopback(host: str) -> None:
     """Refuse an address that others can reach, since there are no tokens."""
     if not is_loopback(host):
         raise CredoError(
-            f"host must be 127.0.0.1, ::1 or localhost if there are no tokens; got {host!r}. Give a file "
-            "with `tokens`.",
+            f"host must be 127.0.0.1, ::1 or localhost if there are no tokens; got {host!r}. Give a "
+            f"file with {Named('tokens')}.",
             field="host",
         )

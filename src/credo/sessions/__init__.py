@@ -15,16 +15,25 @@ Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are
 from credo.live.change_steps import Steps
 from credo.live.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
 from credo.live.intake import Rows
-from credo.live.series import SeriesEncoding, SeriesOptions
+from credo.live.series import SeriesEncoding
 from credo.live.trainer import Trainer
 from credo.recipes.architecture import Network, NetworkKind
 from credo.recipes.auto import Auto, auto
 from credo.recipes.drift import Drift, DriftKind
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import Breadth, Member
+from credo.recipes.options import (
+    METHODS,
+    BudgetName,
+    ColumnOptions,
+    MethodName,
+    Options,
+    SeriesOptions,
+    TaskName,
+)
 from credo.recipes.posterior import Posterior, PosteriorKind
 from credo.recipes.resolution import resolve
-from credo.recipes.settings import METHODS, BudgetName, MethodName, Options, SavedSettings, Settings, TaskName
+from credo.recipes.settings import SavedSettings, Settings
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.cutting import after_line
 from credo.sessions.forecasts import Forecasts
@@ -33,7 +42,7 @@ from credo.sessions.importance import Importance, permutation_importance
 from credo.sessions.lagged import Lagged
 from credo.sessions.paths import PathForecast
 from credo.sessions.places import Progress
-from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file, open_series
+from credo.sessions.row_sources import RowSource, open_dataset, open_file, open_series
 from credo.sessions.session import Session
 from credo.sessions.tally import Tally
 

@@ -11,10 +11,12 @@ import jax
 import numpy as np
 
 from credo.core.errors import FormatError
+from credo.core.setting import settings_of
 from credo.live.encoding import Encoding, TableEncoding, members_at
 from credo.live.recovery import Recovery
 from credo.live.runner import Early
 from credo.recipes.assembly import Belief, SessionLearner, build
+from credo.recipes.options import Options
 from credo.recipes.settings import Settings
 from credo.recipes.tasks import slots
 from credo.sessions.change_tally import ChangeTally
@@ -71,9 +73,8 @@ def require_fitting(state: State) -> None:
     _require_types(state.progress, "progress")
     for place in state.places:
         _require_types(place, "places")
-    for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
-        if var not in (None, "input") and not (isinstance(var, float | int) and var > 0 and np.isfinite(var)):
-            _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
+    for name in ("prior_var", "noise_var"):
+        settings_of(Options)[name].require(f"settings.{name}", getattr(settings, name))
     if isinstance(encoding, TableEncoding):
         _require_types(encoding.schema.target, "encoding.schema.target")
         columns = (*encoding.schema.columns, *encoding.schema.late)

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 
-from credo.core.errors import CredoError, DataError, require_choice, require_integer
+from credo.core.errors import CredoError, DataError, require_choice
 from credo.live.intake import Rows, chunks_of
-from credo.live.series import SeriesEncoding, SeriesOptions, infer_series
+from credo.live.series import SeriesEncoding, infer_series
 from credo.recipes.defaults import SCHEMA_ROWS, TABLE_CHUNK
-from credo.recipes.settings import Options, OptionWords, TaskName
+from credo.recipes.options import EVERY, PATHS, Options, OptionWords, SeriesOptions, TaskName
 from credo.sessions.horizons import HorizonSummary
 from credo.sessions.origins import Origins
 from credo.sessions.paths import (
@@ -159,7 +159,7 @@ class Lagged:
         **options: Unpack[OptionWords],
     ) -> None:
         require_choice("multistep", multistep, get_args(Multistep))
-        require_integer("paths", paths, 2, 100_000)
+        PATHS.require("paths", paths)
         if multistep == "direct" and lags is not None:
             raise CredoError("lags must be None where multistep is direct, which has its own for each group.")
         self._said = SeriesOptions(time, target, horizon, lags, seasons, known)
@@ -226,7 +226,7 @@ class Lagged:
             (25, True)
         """
         every = self.horizon if every is None else every
-        require_integer("every", every, 1)
+        EVERY.require("every", every)
         chunks = self._chunks(rows)
         origins = Origins(self.session, every, self._forecast)
         for part in origins.cut(iter(chunks)):

@@ -7,43 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from credo.core.errors import CredoError, DataError
+from credo.core.errors import CredoError, DataError, Named, Sentence
 from credo.datasets import Dataset, load, splits
 from credo.live.encoding import Encoding, ImageEncoding, Images, TableEncoding
-from credo.live.series import SeriesEncoding, SeriesOptions, infer_series
+from credo.live.series import SeriesEncoding, infer_series
 from credo.recipes import defaults
-from credo.recipes.settings import TaskName
+from credo.recipes.options import ColumnOptions, SeriesOptions
 from credo.sessions.cutting import after_line, at_most
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
 from credo.tables.chunks import ChunkSize
 from credo.tables.live import Pipe, read_ahead
 
-__all__ = ["ColumnOptions", "RowSource", "open_dataset", "open_file", "open_series", "order_of"]
-
-
-@dataclasses.dataclass(frozen=True)
-class ColumnOptions:
-    """What a user says about the columns of a table.
-
-    Arguments:
-        target: the column to predict.
-        task: what is predicted; by default it is inferred.
-        classes: all class labels, where the first rows may not show them all.
-        drop: columns to leave out.
-        categorical: columns that are categories although they look like numbers.
-        strict: whether a row that cannot be split into cells is an error.
-
-    Example:
-        >>> ColumnOptions("price", drop=["id"]).drop
-        ['id']
-    """
-
-    target: str | None = None
-    task: TaskName | None = None
-    classes: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    strict: bool = False
+__all__ = ["RowSource", "open_dataset", "open_file", "open_series", "order_of"]
 
 
 @dataclasses.dataclass
@@ -156,9 +131,10 @@ def open_dataset(
     sentences = [f"{name}: {whole.note}" if whole.note else name]
     how = "shuffled by the seed" if shuffled else "in their own order"
     if count < total:
-        more = "" if limit or count == rest else "; `limit=0` for all"
         from_row = f", from row {after + 1:,} on" if after else ""
-        sentences.append(f"{count:,} of its {total:,} training rows, {how}{from_row}{more}")
+        said = f"{count:,} of its {total:,} training rows, {how}{from_row}"
+        all_of_it = limit or count == rest
+        sentences.append(said if all_of_it else Sentence(f"{said}; {Named('limit', 0)} for all"))
     else:
         sentences.append(f"all {total:,} rows, {how}")
     data = whole.rows(order[after : after + count])
@@ -368,7 +344,8 @@ def open_series(
             encoding = infer_series(first, series, task=task, drop=drop, categorical=some)
         elif not isinstance(encoding, SeriesEncoding):
             raise DataError(
-                f"the model was saved for rows that are no series; `horizon` is for a series, not {path}."
+                f"the model was saved for rows that are no series; {Named('horizon')} is for a series, not "
+                f"{path}.",
             )
     except BaseException:
         table.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple, NotRequired, TypedDict
 
+from credo.core.errors import Named, Sentence
 from credo.core.files import versions
 from credo.sessions import ChangeSummary, SavedSettings, Session, Tally
 from credo.sessions.bank_summary import BankSummary, summarize_bank
@@ -263,8 +264,10 @@ def verdict(results: Results) -> str:
     gain = base - ours
     if not gain > -DIVERGED:
         rate = results.session.settings.learning_rate
-        advice = "" if rate is None else f"; try a `learning_rate` below {rate:g}"
-        return f"the learner has diverged: its NLPD is {number(ours)} nats a row{advice}"
+        said = f"the learner has diverged: its NLPD is {number(ours)} nats a row"
+        if rate is None:
+            return said
+        return Sentence(f"{said}; try a {Named('learning_rate')} below {rate:g}")
     verb = "draws level with"
     if abs(gain) > LEVEL:
         verb = "beats" if gain > 0 else "loses to"

@@ -33,8 +33,9 @@ from credo.metrics import Scores, normal_crps, row_losses
 from credo.programs.packed import PackedBelief
 from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
+from credo.recipes.options import Options, OptionWords, TaskName
 from credo.recipes.resolution import input_clip, resolve
-from credo.recipes.settings import Options, OptionWords, Settings, TaskName
+from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.fitting import NAMES, State

@@ -26,7 +26,7 @@ from credo.metrics import (
     normal_crps,
     row_losses,
 )
-from credo.recipes.settings import TaskName
+from credo.recipes.options import TaskName
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["ColumnName", "Tally"]

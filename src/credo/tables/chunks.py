@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, Sentence, marked
 from credo.tables.cells import Cells
 
 __all__ = ["BadRow", "Chunk", "ChunkSize", "DriftWatch"]
@@ -37,7 +37,7 @@ class BadRow:
     unit: Unit = "line"
 
     def __str__(self) -> str:
-        return f"{self.unit} {self.line} {self.reason}"
+        return Sentence(f"{self.unit} {self.line} {marked(self.reason)}")
 
 
 @dataclass(frozen=True)

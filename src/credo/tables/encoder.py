@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from credo.core.errors import DataError, FormatError
+from credo.core.errors import DataError, FormatError, Named, Sentence
 from credo.core.outlying import known_spread, standardise
 from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
@@ -279,10 +279,8 @@ class Encoder:
                 kind = "whole number" if target.whole else "number"
                 why[row] = f"has the target {label[:40]!r}, which is no {kind} as the classes {shown} are"
             else:
-                why[row] = (
-                    f"has the target {label[:40]!r}, which is none of the classes {shown}; "
-                    "give all classes with `classes`"
-                )
+                none = f"has the target {label[:40]!r}, which is none of the classes {shown}"
+                why[row] = Sentence(f"{none}; give all classes with {Named('classes')}")
         return tuple(fresh)
 
     def _targets(self, chunk: Chunk, need: bool, why: dict[int, str]) -> tuple[np.ndarray, dict[int, str]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from credo.core.errors import DataError, require_choice, require_integer, suggest
+from credo.core.errors import DataError, Named, Sentence, require_choice, require_integer, suggest
+from credo.core.names import Task
 from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import Chunk
 from credo.tables.infer_column import (
@@ -19,7 +20,7 @@ from credo.tables.infer_column import (
     read_numbers,
 )
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
-from credo.tables.tasks import TARGET_KINDS, Task
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["infer_schema"]
 
@@ -162,25 +163,23 @@ def _infer_target(
     labels = _labels(present, wrong if numeric else None, whole)
     count = len(labels)
     if count == 1 and (not numeric or whole or kind is not None) and (kind is None or kind.classed):
-        number = ", or `task='regression'` if it is a number that will change" if numeric else ""
+        number = f", or {Named('task', 'regression')} if it is a number that will change" if numeric else ""
         raise DataError(
             f"target {name!r} is always {labels[0][:40]!r} in the first {len(cells)} rows, so nothing can be "
-            f"learnt; name another target, or all classes with `classes`{number}."
+            f"learnt; name another target, or all classes with {Named('classes')}{number}."
         )
     shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
     several = f"target {name!r} has {count} distinct values ({shown})"
     few = count <= 2 or (count <= 20 and count <= 0.05 * len(cells))
-    if task is not None:
-        why = f"target {name!r}: {task}, as asked"
-    elif not numeric or (whole and few):
+    why = f"target {name!r}: {task}, as asked"
+    if task is None and (not numeric or (whole and few)):
         task = "classification"
-        other = "; `task='regression'` to override" if numeric or flags else ""
+        other = f"; {Named('task', 'regression')} to override" if numeric or flags else ""
         why = f"{several}: classification{other}"
-    else:
+    elif task is None:
         task = "regression"
-        found = f"target {name!r} holds numbers"
-        why = f"{several} in {len(cells)} rows" if whole else found
-        why += ": regression; `task='classification'` to override"
+        found = f"{several} in {len(cells)} rows" if whole else f"target {name!r} holds numbers"
+        why = f"{found}: regression; {Named('task', 'classification')} to override"
         why += _other_tasks(usable) if whole else ""
     if numeric and wrong.any():
         text = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
@@ -188,6 +187,7 @@ def _infer_target(
             f"; {int(wrong.sum())} of the first {len(cells)} rows hold text there, such as "
             f"{cell_text(text)[:40]!r}, and are skipped"
         )
+    why = Sentence(why)
     if not TARGET_KINDS[task].classed:
         return TargetSpec(name, task, why=why, decimal=mark)
     if count > MOST_CLASSES:
@@ -207,7 +207,7 @@ def _other_tasks(numbers: np.ndarray) -> str:
     fitting = {
         task: kind.name for task, kind in TARGET_KINDS.items() if kind.whole and not kind.refused(numbers)
     }
-    return "".join(f", `task={task!r}` where they are {name}s" for task, name in fitting.items())
+    return "".join(f", {Named('task', task)} where they are {name}s" for task, name in fitting.items())
 
 
 def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, Named
 from credo.tables.cells import cell_text, is_decorated, is_missing, to_numbers, truth
 from credo.tables.marks import Mark, decimal_mark
 from credo.tables.schema import ColumnSpec, Dropped
@@ -201,8 +201,9 @@ def read_numbers(what: str, present: list[object], semicolons: bool) -> tuple[Ma
         other = to_numbers(present, "." if mark == "," else ",")[1]
         if np.mean(~wrong | ~other) >= PARSED:
             raise DataError(
-                f"{what} holds numbers with decimal commas, such as {comma[:40]!r}, and with points, such as "
-                f"{point[:40]!r}; write them in one way, or name it in `drop` or `categorical`."
+                f"{what} holds numbers with decimal commas, such as {comma[:40]!r}, and with points, such "
+                f"as {point[:40]!r}; write them in one way, or name it in {Named('drop')} or "
+                f"{Named('categorical')}.",
             )
     return mark, numbers, wrong
 

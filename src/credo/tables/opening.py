@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
 
-from credo.core.errors import DataError, suggest
+from credo.core.errors import DataError, asking, suggest
 
 __all__ = [
     "FORMATS",
@@ -257,7 +257,7 @@ def _open_path(path: str) -> io.FileIO:
         folder = os.path.dirname(path) or "."
         near = os.listdir(folder) if os.path.isdir(folder) else []
         hint = suggest(os.path.basename(path), near)
-        raise DataError(f"{path} does not exist{': ' + hint if hint else ''}.".replace("?.", "?")) from None
+        raise DataError(asking(f"{path} does not exist", hint)) from None
     except IsADirectoryError:
         raise DataError(f"{path} is a directory; name one file of {', '.join(FORMATS)}.") from None
     except PermissionError:

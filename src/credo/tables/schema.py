@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from credo.core.errors import FormatError
+from credo.core.errors import FormatError, Sentence, marked
 from credo.core.forms import LARGEST_SIZE, Size, require_form
+from credo.core.names import Task
 from credo.tables.marks import Mark
-from credo.tables.tasks import TARGET_KINDS, TargetKind, Task
+from credo.tables.tasks import TARGET_KINDS, TargetKind
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 
@@ -117,7 +118,7 @@ class Dropped:
     only: str | None = None
 
     def __str__(self) -> str:
-        return f"column {self.name!r} is left out: {self.why}"
+        return Sentence(f"column {self.name!r} is left out: {marked(self.why)}")
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
+from credo.core.names import Task
 from credo.tables.cells import is_count
 
-__all__ = ["TARGET_KINDS", "TargetKind", "Task"]
-
-Task: TypeAlias = Literal["classification", "regression", "count"]
-"""The kind of prediction: classes, numbers, or counts, which are whole numbers from 0."""
+__all__ = ["TARGET_KINDS", "TargetKind"]
 
 
 @dataclass(frozen=True)

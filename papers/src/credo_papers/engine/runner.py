@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from credo.core.crews import Crew
-from credo.core.errors import CredoError, DataError, require_choice, require_integer
+from credo.core.errors import CredoError, DataError, Named, require_choice, require_integer
 from credo.core.files import versions, write_atomically
 from credo.plots import figures
 from credo_papers.engine.cell_folder import Cells, CellsFailed
@@ -73,7 +73,7 @@ def reproduce(
     require_choice("size", size, ["quick", "full"])
     require_integer("seed", seed, 0)
     if ray is not None and jobs is None:
-        raise CredoError("ray needs `jobs`, the number of actors.", field="ray")
+        raise CredoError(f"ray needs {Named('jobs')}, the number of actors.", field="ray")
     folder = (FOLDER if out is None else Path(out)) / name
     _require_writable(folder)
     start = time.perf_counter()

@@ -10,7 +10,7 @@ from credo.bandits.evaluation.estimate import INTERVALS, IntervalName
 from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, KINDS, EstimatorName
 from credo.bandits.evaluation.weighed_rows import DirectModel, WeighedRows
 from credo.bandits.logs import Log
-from credo.core.errors import CredoError, DataError, require_choice, require_interval, require_positive
+from credo.core.errors import CredoError, DataError, Named, require_choice, require_interval, require_positive
 
 __all__ = [
     "effective_rows",
@@ -43,13 +43,13 @@ def require_request(
     if clip is not None:
         require_positive("clip", clip)
         if not kind.weighs or interval == "sequence":
-            what = f"estimator={estimator!r}" if not kind.weighs else "interval='sequence'"
-            raise CredoError(f"clip must be left out with `{what}`, which cuts no weights.", field="clip")
+            what = Named("interval", "sequence") if kind.weighs else Named("estimator", estimator)
+            raise CredoError(f"clip must be left out with {what}, which cuts no weights.", field="clip")
     if model is not None and not kind.models:
         others = ", ".join(name for name, kind in KINDS.items() if kind.models)
         raise CredoError(
-            f"model must be left out with `estimator={estimator!r}`, which has no model of the rewards; the "
-            f"estimators with one are {others}.",
+            f"model must be left out with {Named('estimator', estimator)}, which has no model of the "
+            f"rewards; the estimators with one are {others}.",
             field="model",
         )
     if kind.adapts and log.pmfs is None:
@@ -60,14 +60,14 @@ def require_request(
         )
     if interval == "sequence" and estimator not in ("ips", "dr"):
         raise CredoError(
-            f"interval must be likelihood, bootstrap or bernstein with `estimator={estimator!r}`; a sequence "
-            "is known for ips and dr.",
+            f"interval must be likelihood, bootstrap or bernstein with {Named('estimator', estimator)}; "
+            "a sequence is known for ips and dr.",
             field="interval",
         )
     if interval == "sequence" and estimator == "dr" and log.pmfs is None:
         raise CredoError(
-            "interval='sequence' with `estimator='dr'` needs the probabilities of all arms (`pmfs`), which "
-            "this log does not have: use `estimator='ips'`.",
+            f"interval='sequence' with {Named('estimator', 'dr')} needs the probabilities of all arms "
+            f"(`pmfs`), which this log does not have: use {Named('estimator', 'ips')}.",
             field="interval",
         )
     if reward_range is not None and not (
@@ -93,8 +93,8 @@ def span_of_rewards(
     greatest = float(log.rewards.max())
     if stated is None and least == greatest:
         raise CredoError(
-            f"reward_range must be given for `interval={interval!r}` here, as all rewards of the log are "
-            f"{least:g}.",
+            f"reward_range must be given for {Named('interval', interval)} here, as all rewards of the "
+            f"log are {least:g}.",
             field="reward_range",
         )
     if stated is None:

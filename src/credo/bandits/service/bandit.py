@@ -38,7 +38,7 @@ from credo.bandits.service.schema import ContextSchema, schema_of, shared_in
 from credo.bandits.service.slates import Reading, Slate, seen_shares
 from credo.bandits.service.starting import start
 from credo.bandits.service.window import Entry
-from credo.core.errors import CredoError, require_integer
+from credo.core.errors import CredoError, Named, require_integer
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
@@ -274,7 +274,8 @@ def decide_many(
         places = [first.get(id, place) if id is not None else place for place, id in enumerate(ids)]
         if len(contexts) > engine.window.size:
             raise CredoError(
-                f"contexts must be at most {engine.window.size}, which is `window`; got {len(contexts)}.",
+                f"contexts must be at most {engine.window.size}, which is {Named('window')}; got "
+                f"{len(contexts)}.",
                 field="contexts",
             )
         asked = [content_of(context, names) for context in contexts]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt.moments import collapse
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, Named
 from credo.core.types import Array, PyTree
 from credo.learners import Info, Learner
 from credo.programs.form import Form, setting_of
@@ -205,8 +205,8 @@ def require_memory(capacity: int, size: int) -> None:
     if jax.default_backend() == "cpu" and 4 * size * capacity > memory:
         raise CredoError(
             f"capacity must fit into memory: {capacity:,} keys of {4 * size:,} bytes take "
-            f"{4 * size * capacity / 1e9:,.1f} GB, and there are {memory / 1e9:,.1f} GB; `evict` keeps a "
-            "part of the keys on the disk.",
+            f"{4 * size * capacity / 1000000000.0:,.1f} GB, and there are {memory / 1000000000.0:,.1f} "
+            f"GB; {Named('evict')} keeps a part of the keys on the disk.",
             field="capacity",
         )
 
