@@ -108,7 +108,7 @@ def test_a_model_that_is_gone_has_no_lines_to_move(tmp_path: Path) -> None:
 
 
 def test_days_that_cannot_be_are_refused() -> None:
-    with pytest.raises(CredoError, match="remember must be at most as many days as keep, 2; got 3"):
+    with pytest.raises(CredoError, match="remember must be at most as many days as `keep`, 2; got 3"):
         ServiceOptions(remember=3, keep=2)
     with pytest.raises(CredoError, match="keep"):
         ServiceOptions(keep=0)

@@ -16,6 +16,9 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError, DataError
+from credo.core.integers import LARGEST_SEED
+from credo.core.setting import settings_of
+from credo.recipes.options import Options
 from credo.serve import app, requests, writing
 from credo.serve.tokens import Tokens, require_loopback
 from credo.serve.verifying import verify
@@ -271,3 +274,13 @@ def test_a_batch_longer_than_what_may_wait_is_taken(host: Host, monkeypatch: pyt
     lines = "\n".join(json.dumps(row(number, 7)) for number in range(10))
     answer = host.post(f"{LEARN}:batch", content=lines)
     assert answer.status_code == 200 and answer.text.count('"learned":true') == 10
+
+
+def test_the_document_says_of_options_what_their_declaration_says(host: Host) -> None:
+    table = host.get("/openapi.json").json()["components"]["schemas"]["TableSpec"]["properties"]
+    options = table["options"]
+    assert list(options["properties"]) == options["propertyNames"]["enum"] == list(settings_of(Options))
+    seed, noise = options["properties"]["seed"], options["properties"]["noise_var"]
+    assert (seed["minimum"], seed["maximum"], seed["type"]) == (0, LARGEST_SEED, ["integer", "null"])
+    assert noise["type"] == ["number", "null", "string"] and "input" in noise["description"]
+    assert options["properties"]["budget"]["enum"] == ["fast", "default", "thorough", None]

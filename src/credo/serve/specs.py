@@ -71,7 +71,7 @@ _Options: TypeAlias = Annotated[
         "the options of a learner by name",
         extra_json_schema={
             "properties": {name: _schema(setting) for name, setting in OPTIONS.items()},
-            "additionalProperties": False,
+            "propertyNames": {"enum": list(OPTIONS)},
         },
     ),
 ]
