@@ -1,9 +1,10 @@
-"""The default agent with rewards in other units, and with one absurd reward or context.
+"""The default agent with rewards in other units, with first rewards all alike, and with an absurd one.
 
     python benchmarks/bandit_units.py
 
 The same worlds, seeds and draws are played with rewards as they are, times 0.01 and 1,000, plus 10 and less
-10; with one reward of 1e6 or -1e6; and with one context in which an input is 1e9, all at the same decision.
+10; with one reward of 1e6 or -1e6; and with one context in which an input is 1e9, all at the same decision;
+and with first rewards that are 0, ten of them, whatever was chosen.
 The tables say which share of the choices is the same as with rewards as they are, and by how much of the
 reward the regret grows. A path that chooses otherwise once sees other rewards from then on, so that such a
 change may also be a gain.
@@ -38,8 +39,8 @@ S = TypeVar("S")
 
 @record
 class Changed(Surrounding[tuple[S, Array], S], Generic[S]):
-    """Another environment, whose rewards are factor r + shift, but for one; and one of whose contexts has one
-    input of another value. Regrets are those of rewards as they are.
+    """Another environment, whose rewards are factor r + shift, but for one, and 0 at first; and one of whose
+    contexts has one input of another value. Regrets are those of rewards as they are.
     """
 
     environment: Environment[S]
@@ -47,6 +48,7 @@ class Changed(Surrounding[tuple[S, Array], S], Generic[S]):
     shift: ArrayLike = 0.0
     reward_once: ArrayLike | None = None
     input_once: ArrayLike | None = None
+    zeros: ArrayLike = 0
     arms: int = static_field(default=0)
 
     def start(self, key: Key) -> tuple[S, Array]:
@@ -68,6 +70,7 @@ class Changed(Surrounding[tuple[S, Array], S], Generic[S]):
     def reward(self, state: tuple[S, Array], arm: ArrayLike, key: Key) -> Array:
         """The reward in other units."""
         reward = jnp.asarray(self.factor) * self.environment.reward(state[0], arm, key) + self.shift
+        reward = jnp.where(state[1] < self.zeros, 0.0, reward)
         if self.reward_once is None:
             return reward
         return jnp.where(state[1] == AT, self.reward_once, reward)
@@ -87,6 +90,7 @@ ABSURD: Mapping[str, Mapping[str, float]] = {
     "a reward of 1e6": {"reward_once": 1e6},
     "of -1e6": {"reward_once": -1e6},
     "an input of 1e9": {"input_once": 1e9},
+    "ten zeros first": {"zeros": 10},
 }
 
 

@@ -229,10 +229,20 @@ def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
     assert not bool(info.ok) and after.units == early.units
 
 
+def learned(rewards: list[float]) -> tuple[Any, Any]:
+    """The agent's belief before and after the last of some rewards, which makes the units known."""
+    one, before, _ = agent("arms", units="online")
+    after = before
+    for x, arm, reward in zip(XS, PULLED, rewards, strict=False):
+        before = after
+        assert before.units is not None and float(before.units.known[1]) == 0.0
+        after, _ = one.update(before, x, int(arm), reward)
+    return before, after
+
+
 @pytest.mark.parametrize(
     ("rewards", "scale"),
     [
-        ([5.0] * 14 + [7.0], 2.0),  # the one value that is rare says little of a standard deviation
         ([0.0, 1.0] * 5, np.std([0.0, 1.0] * 5, ddof=1) / 0.4),  # 1.3, which is more than the gap
         ([0.0] * 9 + [1.0], 1.0),
         ([0.0] * 8 + [0.5, 1.0], np.std([0.0] * 8 + [0.5, 1.0], ddof=1) / 0.4),  # three values
@@ -241,12 +251,45 @@ def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
 def test_the_unit_of_rewards_of_two_values_is_no_less_than_the_gap_between_them(
     rewards: list[float], scale: float
 ) -> None:
-    one, belief, _ = agent("arms", units="online")
-    for x, arm, reward in zip(XS, PULLED, rewards, strict=False):
-        assert belief.units is not None and float(belief.units.known[1]) == 0.0
-        belief, _ = one.update(belief, x, int(arm), reward)
-    assert belief.units is not None
+    _, belief = learned(rewards)
     np.testing.assert_allclose(belief.units.known, np.array([np.mean(rewards), scale]), rtol=1e-10)
+
+
+LATER = [5.2, 4.0, 7.0, 5.5, 6.0, 4.5, 5.0, 3.0, 6.5, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("later", "scale", "waited"),
+    [
+        (LATER, np.std(LATER, ddof=1) / 0.4, 9),  # those that were alike are left out
+        ([7.0] + [5.0] * 9, 2.0, 19),  # two values, of which one is rare
+        ([7.0] * 10, 2.0, 19),
+    ],
+)
+def test_ten_first_rewards_that_are_all_alike_say_nothing_of_units(
+    later: list[float], scale: float, waited: int
+) -> None:
+    before, belief = learned([5.0] * 14 + later)
+    assert int(before.units.first.filled) == 19 and int(belief.units.first.filled) == 0
+    np.testing.assert_allclose(belief.units.known, np.array([np.mean(later), scale]), rtol=1e-10)
+    raw, plain, _ = agent("arms")
+    learnt = slice(24 - 1 - waited, 24)
+    rewards = ([5.0] * 14 + later)[learnt]
+    for x, arm, reward in zip(XS[learnt], PULLED[learnt], rewards, strict=True):
+        plain, _ = raw.update(plain, x, int(arm), (reward - np.mean(later)) / scale)
+    np.testing.assert_allclose(belief.belief.beliefs.mean, plain.belief.beliefs.mean, rtol=1e-8, atol=1e-10)
+    _, other = learned([0.01 * reward - 40.0 for reward in [5.0] * 14 + later])
+    # rewards of 40 that differ by 0.01 have lost four digits
+    np.testing.assert_allclose(other.belief.beliefs.mean, plain.belief.beliefs.mean, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_reward_that_does_not_count_ends_no_run_of_rewards_that_are_alike(weight: float) -> None:
+    one, before = agent("arms", units="online")[0], learned([5.0] * 12)[1]
+    after, _ = one.update(before, XS[0], 1, 7.0, weight=weight)
+    units = after.units
+    assert units is not None and float(units.known[1]) == 0.0
+    assert int(units.first.filled) == 10 + int(weight)
 
 
 @pytest.mark.slow

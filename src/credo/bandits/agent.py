@@ -74,8 +74,9 @@ class Agent:
             takes them as they are.
         clip: where standardised contexts are cut off, in standard deviations.
         units: "online" learns rewards in units that the first ten rewards say, which wait until then, so that
-            rewards in cents and in euros, or with something added, lead to the same choices. None learns
-            rewards as they come, for priors that are in the units of rewards.
+            rewards in cents and in euros, or with something added, lead to the same choices. If those are all
+            alike, the first that differs and the nine after it say the units. None learns rewards as they
+            come, for priors that are in the units of rewards.
 
     Raises:
         CredoError: a value is not allowed; the sentence names it.

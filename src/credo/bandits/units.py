@@ -25,6 +25,9 @@ and 1 is about this, and for them the priors and the noise of the default agent 
 WARMUP = 10
 """The number of rewards from which their units are found."""
 
+ROOM = 2 * WARMUP - 1
+"""How many rewards may wait: ten that are all alike, and nine that are not."""
+
 
 def numbers_of(context: PyTree) -> PyTree:
     """A context as it waits with its reward: an array of no numbers where the world has no contexts."""
@@ -44,8 +47,8 @@ class Row(NamedTuple):
 
 @record
 class FirstRewards:
-    """The first rewards, which wait until their units are known: their contexts, leaves (W, ...), and arm,
-    reward and weight of each (W, 3), the weight 0 if none waits.
+    """The first rewards, which wait until their units are known: their contexts, leaves (R, ...), and arm,
+    reward and weight of each (R, 3), the weight 0 if none waits.
     """
 
     context: PyTree = field(raw=True)
@@ -54,8 +57,8 @@ class FirstRewards:
     @staticmethod
     def empty(context: PyTree, dtype: DTypeLike) -> FirstRewards:
         """Room for rewards of contexts like this one."""
-        blank = jax.tree.map(lambda leaf: jnp.zeros((WARMUP, *jnp.shape(leaf)), dtype), context)
-        return FirstRewards(blank, jnp.zeros((WARMUP, 3), dtype))
+        blank = jax.tree.map(lambda leaf: jnp.zeros((ROOM, *jnp.shape(leaf)), dtype), context)
+        return FirstRewards(blank, jnp.zeros((ROOM, 3), dtype))
 
     def init_arguments(self) -> dict[str, PyTree]:
         """The arguments of `init` that a belief with this part began from: a context, by its shapes."""
@@ -75,15 +78,23 @@ class FirstRewards:
         two = jnp.all(~waits | (values == low) | (values == high))
         return jnp.where(two, high - low, 0.0)
 
-    def keep(self, row: Row) -> FirstRewards:
-        """The rewards with one more; if there is no room, the oldest goes."""
+    @property
+    def alike(self) -> Array:
+        """How many rewards are alike before the first that is not, if they are ten or more; otherwise 0."""
+        waits = self.rows[:, 2] > 0
+        same = waits & (self.rows[:, 1] == self.rows[0, 1])
+        length = jnp.sum(jnp.cumprod(same.astype(jnp.int32)), dtype=jnp.int32)
+        return jnp.where(length >= WARMUP, length, 0)
+
+    def keep(self, row: Row, room: Array) -> FirstRewards:
+        """The rewards with one more; if there is no room for so many, the oldest goes."""
         kind = self.rows.dtype
-        full = self.filled == WARMUP
-        place = jnp.minimum(self.filled, WARMUP - 1)
+        full = self.filled >= room
+        place = jnp.minimum(self.filled, room - 1)
 
         def put(leaves: Array, leaf: ArrayLike) -> Array:
-            room = jnp.where(full, jnp.roll(leaves, -1, axis=0), leaves)
-            return room.at[place].set(jnp.asarray(leaf, kind))
+            later = jnp.roll(leaves, -1, axis=0).at[-1].set(0)
+            return jnp.where(full, later, leaves).at[place].set(jnp.asarray(leaf, kind))
 
         own = jnp.stack([part.astype(kind) for part in (row.arm, row.reward, row.weight)])
         return FirstRewards(jax.tree.map(put, self.context, row.inputs), put(self.rows, own))
@@ -106,13 +117,15 @@ class FirstRewards:
 class LearnedUnits:
     """The learned units of rewards: the location and the scale of z = (reward - location) / scale.
 
-    The scale is the standard deviation of the first ten rewards (more, while all are alike), divided by
-    `REWARD_SD`, and the location their mean. If these have two values only, as rewards of 0 and 1 do, the
-    scale is at least the gap between them: of a value that is rare, chance alone makes the standard deviation
-    of ten rewards half as large or twice as large. Then both stay, since an agent that improves must not move
-    the zero of what it learned. They begin again where ten rewards in a row are far from all others, which
-    are other units for good (`credo.adapt.RunningMoments`). `known` holds both (2,); the scale is 0 until
-    they are known.
+    The scale is the standard deviation of the first ten rewards, divided by `REWARD_SD`, and the location
+    their mean. If these have two values only, as rewards of 0 and 1 do, the scale is at least the gap between
+    them: of a value that is rare, chance alone makes the standard deviation of ten rewards half as large or
+    twice as large. If the first ten are all alike, they say nothing: units come from the first that differs
+    and the nine after it. Those that were alike are learned with them if all together have two values, and
+    otherwise they are left out, since they are no draws of what came later. Then both stay, since an agent
+    that improves must not move the zero of what it learned. They begin again where ten rewards in a row are
+    far from all others, which are other units for good (`credo.adapt.RunningMoments`). `known` holds both
+    (2,); the scale is 0 until they are known.
     """
 
     moments: RunningMoments
@@ -138,14 +151,20 @@ class LearnedUnits:
 
     def observe(self, row: Row) -> tuple[LearnedUnits, Array]:
         """The units after a reward, and whether they are known for the first time."""
-        moments = self.moments.observe(jnp.where(row.weight > 0, row.reward, jnp.nan))
+        reward = jnp.where(row.weight > 0, row.reward, jnp.nan)
+        moments = self.moments.observe(reward)
         ready = self.known[1] > 0
         again = moments.restarts > self.moments.restarts
-        now = ~ready & (moments.count >= WARMUP) & moments.known
-        gap = jnp.where(ready, 0.0, self.first.gap(row.reward))
+        alike = ~ready & (self.moments.count >= WARMUP) & ~self.moments.known
+        differs = alike & moments.known
+        begun = RunningMoments.empty((), moments.values.dtype).observe(reward)
+        moments = select(differs, begun, moments)
+        gap = jnp.where(ready, 0.0, self.first.gap(reward))
+        now = ~ready & (moments.count >= WARMUP) & (moments.known | (gap > 0))
         fresh = jnp.stack([moments.mean, jnp.maximum(moments.sd / REWARD_SD, gap)])
         known = jnp.where(now | (ready & again), fresh, self.known)
-        first = select(ready | now | ~(row.weight > 0), self.first, self.first.keep(row))
+        room = jnp.where(alike & ~differs, WARMUP, ROOM)
+        first = select(ready | now | ~(row.weight > 0), self.first, self.first.keep(row, room))
         return LearnedUnits(moments, known, first), now
 
     def emptied(self, now: Array) -> LearnedUnits:
@@ -173,6 +192,8 @@ def learn_in_units(
     scale = after.scale
     ready = after.known[1] > 0
     waiting = units.first.filled
+    unlike = units.first.gap(row.reward) == 0
+    skipped = jnp.where(now & unlike, units.first.alike, 0)
     belief = jax.tree.map(jnp.asarray, belief)
 
     def in_units(inner: Any, row: Row) -> tuple[Any, Info]:
@@ -183,7 +204,7 @@ def learn_in_units(
     def trip(state: tuple[Array, Any, Info]) -> tuple[Array, Any, Info]:
         number, inner, _ = state
         old = now & (number < waiting)
-        early = units.first.at(jnp.minimum(number, WARMUP - 1))
+        early = units.first.at(jnp.minimum(number, ROOM - 1))
         learned, info = in_units(inner, select(old, _alike(early, row), row))
         return number + 1, learned, _alike(info, blank)
 
@@ -196,7 +217,7 @@ def learn_in_units(
         belief, info = select(ready, (learned, _alike(info, blank)), (belief, blank))
     else:
         trips = jnp.where(now, waiting + 1, ready.astype(jnp.int32))
-        start = (jnp.zeros((), jnp.int32), belief, blank)
+        start = (skipped, belief, blank)
         _, belief, info = jax.lax.while_loop(lambda state: state[0] < trips, trip, start)
     own = info.log_evidence - jnp.log(scale).astype(info.log_evidence.dtype)
     evidence = jnp.where((trips > 0) & info.ok & (row.weight > 0), own, 0.0)

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.bandits.service.worlds import COINS, XS, Clock, coins, linear
+from tests.bandits.service.worlds import COINS, LINEAR, XS, Clock, coins, linear
 
 import credo
 from credo import bandits
@@ -82,6 +82,32 @@ def test_a_log_brings_back_what_was_not_saved(tmp_path: pathlib.Path, options: d
     again = bandits.Bandit.load(saved, log=crash, clock=clock)
     same(bandit, again)
     fresh = linear(log=shutil.copy(log, tmp_path / "fresh.jsonl"), replay=True, clock=clock, **options)
+    same(bandit, fresh)
+
+
+def test_rewards_that_were_all_alike_come_back_while_others_are_awaited(tmp_path: pathlib.Path) -> None:
+    clock, log = Clock(), tmp_path / "log.jsonl"
+    agent = credo.replace(LINEAR, units="online")
+    options: dict[str, Any] = {"features": 4, "clock": clock}
+    bandit = bandits.Bandit(agent, ["red", "blue"], log=log, **options)
+
+    def reward(one: bandits.Bandit, rewards: list[float]) -> None:
+        for value in rewards:
+            one.reward(one.decide({"age": value}).id, value)
+
+    reward(bandit, [3.0] * 14 + [5.0, 4.0])
+    saved = bandit.save(tmp_path / "b.credo")
+    reward(bandit, [3.0, 6.5])
+    waiting = bandit.belief.units
+    assert waiting is not None and int(waiting.first.filled) == 14 and float(waiting.known[1]) == 0.0
+    logs = [shutil.copy(log, tmp_path / f"{name}.jsonl") for name in ("crash", "fresh")]
+    again = bandits.Bandit.load(saved, log=logs[0], clock=clock)
+    fresh = bandits.Bandit(agent, ["red", "blue"], log=logs[1], replay=True, **options)
+    for one in (bandit, again, fresh):
+        reward(one, [3.5, 4.5, 7.0, 2.0, 5.5, 6.0, 3.0])
+    known = bandit.belief.units
+    assert known is not None and float(known.known[1]) > 0.0
+    same(bandit, again)
     same(bandit, fresh)
 
 
