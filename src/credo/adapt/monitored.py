@@ -10,7 +10,7 @@ import numpy as np
 from credo.adapt.changepoints import ChangeReport
 from credo.adapt.nested import Around, B, Mixture, floating, within
 from credo.adapt.wrapper import Proposal, Wrapper
-from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
 from credo.core.records import record, replace
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
@@ -296,6 +296,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         super().__post_init__()
         require_interval("hazard", self.hazard, 0.0, 1.0)
         require_interval("threshold", self.threshold, 0.0, 1.0)
+        require_nonnegative("separation", self.separation)
         require_positive("unit", self.unit)
 
     def wrap(self, prior: B) -> Monitoring[B]:

@@ -20,6 +20,8 @@ from credo.core.errors import (
     require_integer,
     require_interval,
     require_nonnegative,
+    require_positive,
+    require_representable,
 )
 from credo.core.fields import field
 from credo.core.records import record, replace, static_field
@@ -113,6 +115,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         for name in ("levels", "log_prior"):
             value = getattr(self, name)
             if isinstance(value, list | tuple | int | float):
+                require_representable(name, value)
                 object.__setattr__(self, name, jnp.atleast_1d(jnp.asarray(value, float)))
         if not isinstance(self.kind, str):
             return
@@ -120,6 +123,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         require_choice("method", self.method, get_args(LevelChoice))
         require_integer("iterations", self.iterations, 1)
         require_nonnegative("learning_rate", self.learning_rate)
+        require_positive("limit", self.limit)
         require_nonnegative("levels", self.levels)
         if self.kind == "ou":
             require_interval("levels", self.levels, 0.0, 1.0)

@@ -10,7 +10,13 @@ import numpy as np
 
 from credo.adapt.nested import Around, B, at_time, floating, renewed
 from credo.adapt.wrapper import Proposal, Wrapper
-from credo.core.errors import CredoError, require_integer, require_interval, require_positive
+from credo.core.errors import (
+    CredoError,
+    require_integer,
+    require_interval,
+    require_nonnegative,
+    require_positive,
+)
 from credo.core.fields import field
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, blank_row
@@ -106,6 +112,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
             require_integer("memory", self.memory, 1)
             require_integer("iterations", self.iterations, 0)
         require_positive("learning_rate", self.learning_rate)
+        require_nonnegative("penalty", self.penalty)
         require_interval("entry", self.entry, 0.0, 1.0, closed=False)
 
     def init(

@@ -12,7 +12,7 @@ from jax.core import Tracer
 from credo.bandits.designs import DesignName, design_of
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.rewards import AgentBelief, Rewards, UnitsName, own_expectation
-from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive, shown
 from credo.core.inputs import require_numbers
 from credo.core.keys import as_key, split_in_two
 from credo.core.platforms import in_branch
@@ -112,6 +112,7 @@ class Agent:
         require_choice("design", self.design, ("arms", "outputs", "actions", "pairs"))
         if self.scale is not None:
             require_choice("scale", self.scale, ("online",))
+        require_positive("clip", self.clip)
         if self.units is not None:
             require_choice("units", self.units, ("online",))
         if not isinstance(self.policy, Policy):
@@ -225,7 +226,7 @@ class Agent:
             np.ndim(arm) == 0 and np.asarray(arm).dtype.kind in "iu" and 0 <= int(np.asarray(arm)) < self.arms
         ):
             raise CredoError(
-                f"arm must be a whole number from 0 to {self.arms - 1}; got {arm!r}.", field="arm"
+                f"arm must be a whole number from 0 to {self.arms - 1}; got {shown(arm)}.", field="arm"
             )
         pair = (x, jnp.asarray(arm, jnp.int32))
         return self.rewards.step(belief, pair, reward, weight=weight, dt=dt, key=key)

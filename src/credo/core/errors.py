@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import numbers
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
@@ -119,7 +120,7 @@ class CredoError(ValueError):
     def must_be(cls, field: str, allowed: str, value: object, hint: str = "") -> Self:
         """An error that says of a field what is allowed, what it got, and what may have been meant."""
         tail = f" ({hint})" if hint else ""
-        error = cls(f"{marked(field)} must be {allowed}; got {_shown(value)}{tail}.", field=field)
+        error = cls(f"{marked(field)} must be {allowed}; got {shown(value)}{tail}.", field=field)
         error.value = value
         error.allowed = allowed
         error.hint = hint
@@ -179,7 +180,53 @@ def require_choice(field: str, value: object, allowed: Iterable[Name]) -> Name:
     for name in names:
         if name == value:
             return name
-    raise CredoError.must_be(field, f"one of {', '.join(names)}", value, suggest(str(value), names))
+    hint = suggest(value, names) if isinstance(value, str) else ""
+    raise CredoError.must_be(field, f"one of {', '.join(names)}", value, hint)
+
+
+LARGEST_INTEGER = 2**63 - 1
+"""The largest whole number that an array can hold."""
+
+
+def unrepresentable(value: object) -> object | None:
+    """The first number in a number, a list or an array that no array of JAX can hold: a whole number of more
+    than 64 bits, a float of more, a `Decimal` or a `Fraction`. None if there is none.
+    """
+    import numpy as np
+
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(value, jax.Array):
+        return None
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    if array.dtype.kind in "fc":
+        wide = array.dtype.itemsize > (8 if array.dtype.kind == "f" else 16)
+        if wide and array.size:
+            return array.flat[0]
+        return None
+    if array.dtype != object:
+        return None
+    for entry in array.flat:
+        if isinstance(entry, numbers.Number) and not _is_held(entry):
+            return entry
+    return None
+
+
+def _is_held(entry: numbers.Number) -> bool:
+    if isinstance(entry, int):
+        return abs(entry) <= LARGEST_INTEGER
+    return isinstance(entry, float | complex) or type(entry).__module__ == "numpy"
+
+
+def require_representable(field: str, value: object) -> None:
+    """Refuse a number, a list or an array with an entry that no array can hold. What is no number passes."""
+    entry = unrepresentable(value)
+    if entry is not None:
+        raise CredoError(
+            f"{field} must be a float or a whole number of at most 64 bits; got {shown(entry)}.", field=field
+        )
 
 
 def _concrete(value: object) -> np.ndarray | None:
@@ -201,8 +248,10 @@ def _concrete(value: object) -> np.ndarray | None:
 
 
 def _numeric(field: str, value: object) -> np.ndarray | None:
-    """The value as `_concrete` gives it, or a refusal if it is text."""
+    """The value as `_concrete` gives it, or a refusal if it is text, or a number that no array can hold."""
     array = _concrete(value)
+    if value is not None and (array is None or array.dtype.kind in "fc"):
+        require_representable(field, value)
     if array is not None and array.dtype.kind in "USMm":
         raise CredoError.must_be(field, "a number", value)
     return array
@@ -268,7 +317,7 @@ def require_covariance(field: str, value: object, *, singular: bool) -> None:
         hint = ""
         if matrix.ndim == 2 and (not np.any(np.triu(matrix, 1)) or not np.any(np.tril(matrix, -1))):
             hint = " It is triangular: a root L must be given as L L'."
-        raise CredoError(f"{field} must be symmetric; got {_shown(array)}.{hint}", field=field)
+        raise CredoError(f"{field} must be symmetric; got {shown(array)}.{hint}", field=field)
     lift = ROUNDING * largest + np.finfo(float).tiny if singular else 0.0
     try:
         np.linalg.cholesky(matrix + lift * np.eye(matrix.shape[-1]))
@@ -299,8 +348,10 @@ def require_integer(field: str, value: object, low: float, high: float | None = 
 
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         number = int(value)
-        if low <= number and (high is None or number <= high):
+        if low <= number <= (LARGEST_INTEGER if high is None else high):
             return
+        if high is None and number > low:
+            high = LARGEST_INTEGER
     span = f"at least {low}" if high is None else f"in {low}..{high}"
     raise CredoError.must_be(field, f"a whole number {span}", value)
 
@@ -309,15 +360,16 @@ LONGEST = 60
 """The most characters of a value in a sentence."""
 
 
-def _shown(value: object) -> str:
-    """A value in a sentence."""
+def shown(value: object) -> str:
+    """A value as a sentence shows it: a long one is cut off, and one beyond 4,300 digits has no digits."""
     import numpy as np
 
-    if isinstance(value, np.ndarray):
-        if value.size == 1:
-            return repr(value.item())
+    if isinstance(value, np.ndarray) and value.size != 1:
         return np.array2string(value, threshold=6, precision=4)
-    text = repr(value)
+    try:
+        text = repr(value.item() if isinstance(value, np.ndarray) else value)
+    except ValueError:
+        return "a number of more than 4,300 digits"
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - 3]}..."

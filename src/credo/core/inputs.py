@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_representable, shown
 from credo.core.types import PyTree
 
 __all__ = ["require_finite", "require_narrow", "require_numbers", "shapes_of"]
@@ -30,6 +30,7 @@ def require_numbers(field: str, tree: PyTree) -> None:
             raise CredoError(f"{name} must be an array of numbers; got {kind}{hint}.", field=field)
         if not hasattr(leaf, "dtype") and not isinstance(leaf, bool | int | float | complex):
             raise CredoError(f"{name} must be an array; got a {type(leaf).__name__}.", field=field)
+        require_representable(name, leaf)
         require_narrow(name, leaf)
 
 
@@ -43,7 +44,8 @@ def require_narrow(field: str, value: object) -> None:
     beyond = [number for number in extremes if not _LEAST <= number <= _LARGEST]
     if beyond and jax.dtypes.canonicalize_dtype(np.int64).itemsize < 8:
         raise CredoError(
-            f"{field} must fit into 32 bits; got {beyond[0]}: pass floats, or enable 64 bits.", field=field
+            f"{field} must fit into 32 bits; got {shown(beyond[0])}: pass floats, or enable 64 bits.",
+            field=field,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError
+from credo.core.errors import LARGEST_INTEGER, CredoError, shown
 from credo.core.forks import require_threads
 from credo.core.types import Key
 
@@ -21,11 +21,25 @@ def as_key(key: Key) -> jax.Array:
     """A typed JAX key from a key (new or old style) or from an integer seed."""
     require_threads()
     if isinstance(key, int):
+        if abs(key) > LARGEST_INTEGER:
+            raise _no_key(key)
         return jax.random.key(key)
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+    dtype = getattr(key, "dtype", None)
+    if dtype is None:
+        raise _no_key(key)
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         return key
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise _no_key(key)
     # inside a compiled verb an integer is a traced scalar; the data of an old-style key is a vector
     return jax.random.key(key) if key.ndim == 0 else jax.random.wrap_key_data(key)
+
+
+def _no_key(key: object) -> CredoError:
+    return CredoError(
+        f"key must be a key of JAX, or a seed: a whole number of at most 64 bits; got {shown(key)}.",
+        field="key",
+    )
 
 
 def require_key(key: Key | None, what: str) -> jax.Array:

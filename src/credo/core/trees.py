@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_representable
 from credo.core.inputs import require_numbers
 from credo.core.records import record, static_field
 from credo.core.types import ArrayLike, DTypeLike, PyTree
@@ -71,6 +71,8 @@ def ravel(params: PyTree) -> tuple[jax.Array, Unravel]:
 def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> jax.Array:
     """Every parameter's number (P,), from a scalar, a vector (P,) or a tree that broadcasts to theirs."""
     size = unravel.size
+    for leaf in jax.tree.leaves(value):
+        require_representable(field, leaf)
     if jax.tree.structure(value) == unravel.treedef and not jax.tree_util.treedef_is_leaf(unravel.treedef):
         leaves = zip(jax.tree.leaves(value), unravel.shapes, strict=True)
         try:

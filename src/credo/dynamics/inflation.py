@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.beliefs import Anchor
-from credo.core.errors import require_choice, require_interval, require_nonnegative
+from credo.core.errors import require_choice, require_integer, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import Unravel, as_like
 from credo.core.types import Array, ArrayLike
@@ -229,6 +229,7 @@ class ShrinkPerturb(Dynamics):
     def __post_init__(self) -> None:
         require_interval("shrink", self.shrink, 0.0, 1.0)
         require_nonnegative("sd", self.sd)
+        require_integer("seed", self.seed, 0)
 
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from river import base, proba
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, shown
 from credo.core.turns import in_turn
 from credo.core.types import ArrayLike
 from credo.estimators.parameters import spelled_out
@@ -309,7 +309,7 @@ def target_of(y: object) -> float:
             value = math.inf
         if abs(value) <= LARGEST_TARGET:
             return value
-    raise CredoError(f"y must be a finite number of at most {LARGEST_TARGET:g}; got {y!r}.", field="y")
+    raise CredoError(f"y must be a finite number of at most {LARGEST_TARGET:g}; got {shown(y)}.", field="y")
 
 
 def targets_of(values: np.ndarray) -> np.ndarray:

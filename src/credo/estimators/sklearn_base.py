@@ -27,6 +27,7 @@ from credo.estimators.sklearn_inputs import (
     read_table,
     table_schema,
     text_cell,
+    within_floats,
 )
 from credo.learners import Learner
 from credo.learners.base import require_learner
@@ -166,6 +167,11 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
     """Rows, and targets unless y is `UNREAD`. With `reset` these are the first rows, which set the attributes
     about columns; later ones are compared with them. What the estimator does not take is a ValueError.
     """
+    with within_floats(X=X, y=y):
+        return _read(estimator, X, y, reset=reset, numbers=numbers)
+
+
+def _read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple[Matrix | Table, Any]:
     mixed = None if reset else estimator._mixed
     y = _as_numpy(y)
     named = by_name(X)
@@ -196,7 +202,8 @@ def read_weights(sample_weight: Any, count: int) -> np.ndarray:
             f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",
             field="sample_weight",
         )
-    weights: np.ndarray = _check_sample_weight(sample_weight, np.empty((count, 1)), dtype=np.float64)
+    with within_floats(sample_weight=sample_weight):
+        weights: np.ndarray = _check_sample_weight(sample_weight, np.empty((count, 1)), dtype=np.float64)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise DataError(

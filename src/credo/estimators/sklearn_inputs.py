@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, shown
 from credo.recipes.defaults import SCHEMA_ROWS
 from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import Cells, cell_text, to_list, to_numbers
 from credo.tables.infer_column import Remarks, infer_column
 from credo.tables.readers import unique_names
 
-__all__ = ["Matrix", "Table", "by_name", "numeric_schema", "read_table", "table_schema", "text_cell"]
+__all__ = [
+    "Matrix",
+    "Table",
+    "by_name",
+    "numeric_schema",
+    "read_table",
+    "table_schema",
+    "text_cell",
+    "within_floats",
+]
 
 BUCKET = 1024
 """How many rows are encoded, and of a sparse matrix made dense, at a time."""
@@ -137,6 +147,30 @@ def table_schema(table: Table) -> Schema:
         reasons = "; ".join(map(str, dropped)) or "it has none"
         raise DataError(f"X has no column to learn from: {reasons}.", field="X")
     return Schema(TARGET, tuple(columns), tuple(dropped), tuple(notes))
+
+
+@contextmanager
+def within_floats(**given: Any) -> Iterator[None]:
+    """What is read inside becomes floats; a number that no float can hold is refused with its name."""
+    try:
+        yield
+    except OverflowError:
+        for field, values in given.items():
+            for entry in np.asarray(values, dtype=object).flat:
+                if _is_beyond(entry):
+                    words = f"{field} must be numbers that a float can hold; got {shown(entry)}."
+                    raise DataError(words, field=field) from None
+        raise
+
+
+def _is_beyond(entry: Any) -> bool:
+    try:
+        float(entry)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError):
+        return False
+    return False
 
 
 def text_cell(rows: Any, names: Sequence[str] | None) -> str | None:

@@ -15,6 +15,7 @@ from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.estimators.parameters import spelled_out
 from credo.estimators.sklearn_base import OnlineEstimator
+from credo.estimators.sklearn_inputs import within_floats
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
@@ -174,7 +175,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         location, scale = self._trainer.location_scale
-        away = np.clip((np.asarray(y, float) - location) / scale, -FARTHEST, FARTHEST)
+        with within_floats(y=y):
+            targets = np.asarray(y, float)
+        away = np.clip((targets - location) / scale, -FARTHEST, FARTHEST)
         return float(np.mean(np.asarray(self._ask(X, passes.log_prob, away), float)) - np.log(scale))
 
     def _quantiles(self, X: Any, levels: tuple[float, ...]) -> NDArray[np.float64]:

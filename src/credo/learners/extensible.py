@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.beliefs.widening import embed
-from credo.core.errors import CredoError, require_covariance, require_positive
+from credo.core.errors import CredoError, require_covariance, require_positive, require_representable
 from credo.core.trees import Unravel, spread
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.core.verbs import verb
@@ -38,6 +38,7 @@ def prior_covariance(
         for leaf in jax.tree.leaves(var):
             require_positive("var", leaf)
         return family(spread(var, unravel, dtype, field="var"))
+    require_representable("cov", cov)
     dense = jnp.asarray(cov, dtype)
     if dense.shape != (unravel.size, unravel.size):
         raise CredoError(

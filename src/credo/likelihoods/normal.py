@@ -11,7 +11,7 @@ import jax.scipy.stats as jst
 import numpy as np
 
 from credo.beliefs.conjugate import InverseGamma
-from credo.core.errors import CredoError, require_covariance
+from credo.core.errors import CredoError, require_covariance, require_representable
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
@@ -52,6 +52,7 @@ class Normal(LikelihoodBase):
         if isinstance(self.var, InverseGamma):
             return
         if isinstance(self.var, list | tuple):
+            require_representable("var", self.var)
             object.__setattr__(self, "var", jnp.asarray(self.var, float))
         require_covariance("var", self.var, singular=False)
 

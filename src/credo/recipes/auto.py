@@ -98,6 +98,7 @@ def auto(
     """
     require_integer("inputs", inputs, 1)
     require_integer("classes", classes, 2)
+    require_integer("seed", seed, 0)
     require_choice("task", task, TARGET_KINDS)
     require_choice("breadth", breadth, ("default", "wide"))
     members = members_of(task, inputs, outputs_of(task, classes), breadth)

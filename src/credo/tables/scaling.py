@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, require_representable
 from credo.core.outlying import known_spread
 from credo.tables.moments import Moments
 
@@ -71,6 +71,7 @@ class TargetScaler:
     """
 
     def __init__(self, clip: float = 8.0, warmup: int = 10) -> None:
+        require_representable("clip", clip)
         if not clip > 0:
             raise DataError(f"clip must be above 0; got {clip!r}.")
         self.clip = float(clip)

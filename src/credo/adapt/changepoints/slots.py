@@ -28,7 +28,13 @@ from credo.adapt.nested import B, at_time, floating, renewed
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
-from credo.core.errors import CredoError, require_choice, require_integer, require_interval
+from credo.core.errors import (
+    CredoError,
+    require_choice,
+    require_integer,
+    require_interval,
+    require_nonnegative,
+)
 from credo.core.keys import as_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
@@ -66,6 +72,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
             require_integer("capacity", self.capacity, 1)
             require_integer("protect", self.protect, 0)
             require_choice("overflow", self.overflow, OVERFLOWS)
+        require_nonnegative("separation", self.separation)
         object.__setattr__(self, "hazard", as_hazard(self.hazard))
         require_conditional_prior(self.conditional_prior)
         if isinstance(self.conditional_prior, Subset) and not self.successors.apart:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, shown
 from credo.core.types import PyTree
 from credo.tables import Chunk, Encoder, infer_schema
 
@@ -74,12 +74,12 @@ def arm_numbers(chosen: Any, arms: tuple[str, ...]) -> np.ndarray:
     array = np.asarray(chosen)
     if array.dtype.kind in "USO":
         places = {name: place for place, name in enumerate(arms)}
-        array = np.array([places.get(str(name), -1) for name in array.reshape(-1)])
+        array = np.array([places.get(_name(name), -1) for name in array.reshape(-1)])
         odd = np.flatnonzero(array < 0)
         if odd.size:
             raise DataError(
                 f"chosen must be one of the arms {', '.join(arms[:8])}; row {odd[0]} has "
-                f"{str(np.asarray(chosen).reshape(-1)[odd[0]])!r}.",
+                f"{_name(np.asarray(chosen).reshape(-1)[odd[0]])!r}.",
                 field="chosen",
             )
     if array.ndim != 1 or not array.size or (array.dtype.kind == "f" and (array % 1 != 0).any()):
@@ -96,6 +96,14 @@ def arm_numbers(chosen: Any, arms: tuple[str, ...]) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def _name(arm: Any) -> str:
+    """The name of an arm; that of a number which no arm has is cut off."""
+    if isinstance(arm, int):
+        return shown(arm)
+    return str(arm)
+
+
+LARGEST_FLOAT = int(np.finfo(np.float64).max)
 ACTIONS = "actions"
 """The key of contexts under which the features of arms stand, with one column of K entries for each."""
 
@@ -140,7 +148,13 @@ def context_columns(values: Sequence[Any], tags: bool = True) -> PyTree:
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
     if all(isinstance(value, int | float) for value in present):
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        try:
+            return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        except OverflowError:
+            wide = next(value for value in present if isinstance(value, int) and abs(value) > LARGEST_FLOAT)
+            raise DataError(
+                f"contexts must be numbers that a float can hold; got {shown(wide)}.", field="contexts"
+            ) from None
     cells = np.empty(len(values), dtype=object)
     cells[:] = [value if value is None or isinstance(value, str) else str(value) for value in values]
     return cells

@@ -106,7 +106,7 @@ class Log:
     def _array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
         try:
             array = np.asarray(getattr(self, name), dtype=dtype)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DataError(f"{name} must be an array of numbers {shape}.", field=name) from None
         if array.shape != shape:
             raise DataError(

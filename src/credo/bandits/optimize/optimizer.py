@@ -21,7 +21,14 @@ from credo.bandits.optimize.trials import Trials
 from credo.bandits.optimize.units import Units
 from credo.bandits.optimize.variables import Option
 from credo.core.archive import refusing
-from credo.core.errors import CredoError, FormatError, require_choice, require_integer, require_nonnegative
+from credo.core.errors import (
+    CredoError,
+    FormatError,
+    require_choice,
+    require_integer,
+    require_nonnegative,
+    shown,
+)
 from credo.core.forms import Seed, Size, require_form
 from credo.core.keys import as_key
 from credo.core.types import Array
@@ -239,7 +246,7 @@ def read_value(value: object) -> float:
     array = np.asarray(value) if not isinstance(value, str | bytes) else np.asarray(np.nan)
     number = float(array.reshape(())) if array.size == 1 and array.dtype.kind in "biuf" else np.nan
     if not np.isfinite(number):
-        raise CredoError(f"value must be a finite number; got {value!r}.", field="value")
+        raise CredoError(f"value must be a finite number; got {shown(value)}.", field="value")
     return number
 
 

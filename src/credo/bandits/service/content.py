@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from credo.bandits.logs.json_lines import plain
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, shown
 
 __all__ = ["RewardRange", "content_of", "require_range", "require_reward", "require_same", "require_within"]
 
@@ -131,7 +131,7 @@ def require_reward(value: object) -> None:
     except (TypeError, ValueError, OverflowError):
         finite = False
     if not finite:
-        raise CredoError(f"reward must be a finite number; got {value!r}.", field="reward")
+        raise CredoError(f"reward must be a finite number; got {shown(value)}.", field="reward")
 
 
 def require_range(reward_range: object) -> RewardRange | None:

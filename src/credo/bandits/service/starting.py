@@ -19,7 +19,7 @@ from credo.bandits.service.features import FeatureEncoder, Features
 from credo.bandits.service.inputs import Inputs, as_features
 from credo.bandits.service.programs import Programs
 from credo.bandits.service.window import Window
-from credo.core.errors import CredoError, require_integer, require_positive
+from credo.core.errors import CredoError, require_integer, require_positive, require_representable
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.models.model import LAYERED, Model
@@ -39,6 +39,7 @@ def require_options(
     require_integer("window", window, 1)
     if timeout is not None:
         require_positive("timeout", timeout)
+    require_representable("on_missing", on_missing)
     number = isinstance(on_missing, int | float | np.number) and not isinstance(on_missing, bool)
     if on_missing != "drop" and not (number and np.isfinite(on_missing)):
         raise CredoError(
