@@ -98,6 +98,46 @@ def test_no_row_is_refused_and_the_belief_is_exact(
         assert float(trace.log_evidence.sum()) == pytest.approx(logs, rel=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("states", "outputs"), [(2, 4), pytest.param(3, 6, marks=pytest.mark.slow), pytest.param(3, 3)]
+)
+def test_an_extended_filter_loses_no_row_to_noise_that_single_precision_does_not_see(
+    states: int, outputs: int
+) -> None:
+    _, look, drift, noise, ys = world(states, outputs, NOISES["1e-10"](outputs), False)
+    model = credo.Model(lambda w, x: x @ w, credo.Normal(noise))
+    learner = credo.extended_kalman(model)
+    belief, trace = credo.run(
+        learner,
+        learner.init(jnp.zeros(states, jnp.float32)),
+        np.broadcast_to(look, (ROWS, outputs, states)),
+        ys,
+    )
+    mean, cov, logs = reference(np.eye(states, dtype=np.float32), look, drift, noise, ys)
+    assert bool(jnp.all(trace.ok)) and belief.mean.dtype == jnp.float32
+    # the rounding of single precision, of numbers near 1
+    np.testing.assert_allclose(belief.mean, mean, atol=5e-6)
+    np.testing.assert_allclose(belief.cov.dense(), cov, atol=1e-6)
+    assert float(trace.log_evidence.sum()) == pytest.approx(logs, rel=2e-3)
+    assert np.isfinite(float(learner.forecast(belief, look).log_prob(ys[-1])))
+
+
+def test_an_extended_filter_with_few_outputs_or_ordinary_noise_is_as_it_was() -> None:
+    def line(w: Any, x: Any) -> Any:
+        return x @ w
+
+    assert not isinstance(credo.extended_kalman(credo.Model(line, credo.Normal(1e-3))), OrthogonalLearner)
+    small = credo.extended_kalman(credo.Model(line, credo.Normal(1e-10)))
+    usual = credo.bong(small.model, credo.Full())
+    x, y = LOOK[:2], np.asarray([0.5, -1.0])
+    ours, info = small.step(small.init(jnp.zeros(2)), x, y)
+    theirs, same = usual.step(usual.init(jnp.zeros(2)), x, y)
+    np.testing.assert_array_equal(ours.mean, theirs.mean)
+    assert float(info.log_evidence) == float(same.log_evidence)
+    several = credo.joint(credo.Model(line, credo.Normal(1e-10)))
+    assert not isinstance(credo.extended_kalman(several), OrthogonalLearner)
+
+
 def test_ordinary_noise_takes_the_ordinary_way() -> None:
     look = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
     for noise in (1e-3, np.asarray([1e-3, 1.0, 1e6, 1.0]), np.eye(4) + 0.1):

@@ -204,7 +204,8 @@ def unrepresentable(value: object) -> object | None:
     if array.dtype.kind in "fc":
         wide = array.dtype.itemsize > (8 if array.dtype.kind == "f" else 16)
         if wide and array.size:
-            return array.flat[0]
+            first: object = array.flat[0]
+            return first
         return None
     if array.dtype != object:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +55,10 @@ class OrthogonalLearner(RecursiveLearner):
     before it determine, to rounding, says nothing more and is left out, so that R may be 0 or singular. The
     evidence is then the density of the others. Source: Kailath, Sayed & Hassibi 2000, Linear Estimation.
 
-    It is what `credo.kalman` gives for such noise. The likelihood is a `RootNormal`, the family `Full()`, and
-    the rule Kalman's. Cost: (C + P)^3.
+    It is what `credo.kalman` gives for such noise, with a `RootNormal` as its likelihood, and what
+    `credo.extended_kalman` gives for a `Normal` with small variances, which it updates in this way where
+    there are more outputs than parameters, and otherwise as usual. The family is `Full()`, and the rule
+    Kalman's. Cost: (C + P)^3.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -64,6 +68,22 @@ class OrthogonalLearner(RecursiveLearner):
         (True, [1.0], [[0.0]])
     """
 
+    def _is_usual(self, belief: Gaussian, x: PyTree) -> bool:
+        """Whether no digits are lost: few outputs are read one by one, however small their noise is."""
+        if isinstance(self.model.likelihood, RootNormal):
+            return False
+        outputs = jax.eval_shape(self.model.outputs, belief.mean, belief.unravel, x)
+        count: int = math.prod(outputs.shape)
+        return count <= belief.mean.shape[0]
+
+    def _noise(self, eta: Array) -> RootNormal:
+        """The noise by its root."""
+        likelihood = self.model.likelihood
+        if isinstance(likelihood, RootNormal):
+            return likelihood
+        sd = jnp.sqrt(likelihood.variance(eta))
+        return RootNormal(jnp.diag(jnp.broadcast_to(sd, eta.shape)))
+
     def _outputs(self, belief: Gaussian, x: PyTree) -> tuple[Array, Array]:
         """The outputs (C,) at the mean, and the root Z = H W (C, P) of their covariance."""
         eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
@@ -72,11 +92,13 @@ class OrthogonalLearner(RecursiveLearner):
     def measurement_update(
         self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Gaussian, Info]:
-        likelihood = self.model.likelihood
-        assert isinstance(likelihood, RootNormal)
-        safe_y, there = legible(likelihood, y)
+        safe_x = clean(x)
+        if self._is_usual(belief, safe_x):
+            return super().measurement_update(belief, x, y, weight, key)
+        safe_y, there = legible(self.model.likelihood, y)
         observed, used = usable(there, weight, belief.mean.dtype)
-        eta, spread = self._outputs(belief, clean(x))
+        eta, spread = self._outputs(belief, safe_x)
+        likelihood = self._noise(eta)
         known = RootNormal(as_like(likelihood.root, eta) / jnp.sqrt(jnp.where(used > 0, used, 1.0)))
         forecast = known.with_spread(eta, spread)
         value = jnp.asarray(safe_y, eta.dtype).reshape(-1)
@@ -98,11 +120,10 @@ class OrthogonalLearner(RecursiveLearner):
     def predictive(
         self, belief: Gaussian, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        likelihood = self.model.likelihood
-        if (method or self.forecasting) != "linearized":
+        if (method or self.forecasting) != "linearized" or self._is_usual(belief, x):
             return super().predictive(belief, x, method, samples, key)
-        assert isinstance(likelihood, RootNormal)
-        return likelihood.with_spread(*self._outputs(belief, x))
+        eta, spread = self._outputs(belief, x)
+        return self._noise(eta).with_spread(eta, spread)
 
 
 def _known(root: Array, before: Array) -> Array:
@@ -138,7 +159,10 @@ def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: Form =
     Returns:
         A learner.
 
-    Cost of a step: C P^2. Exact for linear-Gaussian models.
+    A `Normal` whose variances single precision would lose beside outputs of variance 1 is updated by
+    reflections where there are more outputs than parameters, as in `kalman`.
+
+    Cost of a step: C P^2; (C + P)^3 by reflections. Exact for linear-Gaussian models.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -148,7 +172,20 @@ def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: Form =
         >>> [round(value, 3) for value in belief.mean.tolist()]
         [0.476, 0.476]
     """
-    return bong(model, Full(form), dynamics=dynamics)
+    learner = bong(model, Full(form), dynamics=dynamics)
+    if not _is_lost(model):
+        return learner
+    return OrthogonalLearner(model, learner.family, learner.curvature, learner.rule, dynamics)
+
+
+def _is_lost(model: Model) -> bool:
+    """Whether a model's noise is known, and lost in the roundings of single precision beside one of 1."""
+    likelihood = getattr(model, "likelihood", None)
+    if not isinstance(likelihood, Normal) or isinstance(likelihood.var, InverseGamma | Tracer):
+        return False
+    if np.ndim(likelihood.var) > 1 or type(likelihood.var) is object:
+        return False
+    return bool(np.min(np.asarray(likelihood.var, float)) < _LOST * precision(np.float32).eps)
 
 
 def iterated_ekf(model: Model, *, dynamics: Dynamics = Static(), iterations: int = 3) -> RecursiveLearner:
