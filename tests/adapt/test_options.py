@@ -34,6 +34,17 @@ def test_alarms_obey_their_threshold_and_separation() -> None:
         assert int(trace.extras.alarm.sum()) == count
 
 
+@pytest.mark.slow
+def test_a_change_just_after_the_first_step_or_an_alarm_is_reported_with_a_separation_of_0_alone() -> None:
+    ys = np.concatenate([np.zeros(3), np.full(17, 8.0), np.full(2, -8.0), np.full(18, 24.0)])
+    found = {}
+    for separation in (5, 0):
+        learner = RunLength(INNER, 0.01, 4, separation=separation)
+        _, trace = credo.run(learner, begin(learner), np.ones((40, P)), ys)
+        found[separation] = np.flatnonzero(trace.extras.alarm).tolist()
+    assert found == {5: [20], 0: [3, 20, 22]}
+
+
 def moments(weights: Any, means: Any, covs: Any) -> tuple[Any, Any]:
     """Of a mixture."""
     centre = weights @ means

@@ -260,7 +260,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
             is pruned.
         threshold: the probability of a segment not yet reported above which an alarm is given.
         separation: the number of rows after the start of a reported segment within which another start counts
-            as the same.
+            as the same. The first row counts as reported, so that no change just after it is.
         unit: the unit of a number, above 0; 1 if targets are standardised.
 
     Raises:

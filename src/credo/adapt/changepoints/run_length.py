@@ -42,7 +42,8 @@ class RunLength(Changepoints[B], Generic[B]):
             learned: each number of changes then has young segments, which would take all the room.
         threshold: the probability of a segment not yet reported above which an alarm is given.
         separation: the number of steps after the start of a reported segment within which another start
-            counts as the same.
+            counts as the same. The first step counts as reported, so that no change just after it is. With 0
+            such changes are reported, and outliers twice: when they come and when they go.
 
     Raises:
         CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not allowed.
