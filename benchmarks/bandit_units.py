@@ -1,10 +1,9 @@
-"""The default agent with rewards in other units, with first rewards all alike, and with an absurd one.
+"""The default agent with rewards in other units, and with one absurd reward or context.
 
     python benchmarks/bandit_units.py
 
 The same worlds, seeds and draws are played with rewards as they are, times 0.01 and 1,000, plus 10 and less
-10; with one reward of 1e6 or -1e6; and with one context in which an input is 1e9, all at the same decision;
-and with first rewards that are 0, ten of them, whatever was chosen.
+10; with one reward of 1e6 or -1e6; and with one context in which an input is 1e9, all at the same decision.
 The tables say which share of the choices is the same as with rewards as they are, and by how much of the
 reward the regret grows. A path that chooses otherwise once sees other rewards from then on, so that such a
 change may also be a gain.
@@ -90,7 +89,6 @@ ABSURD: Mapping[str, Mapping[str, float]] = {
     "a reward of 1e6": {"reward_once": 1e6},
     "of -1e6": {"reward_once": -1e6},
     "an input of 1e9": {"input_once": 1e9},
-    "ten zeros first": {"zeros": 10},
 }
 
 
