@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import credo
-from credo.core.corners import at_corner, beside, corners, put
 from credo.core.errors import suggest
 from credo.core.extensions import extensions, missing
 from credo.core.files import json_bytes, write_atomically
@@ -20,6 +19,7 @@ from credo.core.inputs import require_narrow, shapes_of
 from credo.core.integers import read_integer
 from credo.core.outlying import inliers
 from credo.core.records import find_record, record_name
+from credo.core.subarrays import at_corner, beside, corners, put
 from credo.core.trees import fits, leaf_names, ravel
 
 

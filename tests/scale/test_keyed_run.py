@@ -23,7 +23,7 @@ from tests.tiers import few
 
 import credo
 from credo.cli.main import main
-from credo.core.crews import Crew
+from credo.core.parallel import Crew
 from credo.core.places import Address
 from credo.core.processes import Process
 from credo.scale import KeyedOptions, learn_keyed

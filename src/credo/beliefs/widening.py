@@ -16,9 +16,9 @@ import numpy as np
 
 from credo.beliefs.gaussian import Anchor, Ensemble, Gaussian, Point
 from credo.beliefs.particles import NormalSource, Particles, Source
-from credo.core.corners import at_corner, corners, put, put_corners
 from credo.core.errors import CredoError
 from credo.core.records import replace
+from credo.core.subarrays import at_corner, corners, put, put_corners
 from credo.core.trees import leaf_names
 from credo.core.types import Array, PyTree
 from credo.covariances import Covariance, widen_covariance

@@ -1,8 +1,8 @@
 """Compiled programs are kept between runs, so that the second run of a command starts at once.
 
-The large ones are kept by `credo.core.kept`, for every door of the library. JAX has a cache of its own, which
-is off by default; here it is switched on for the small programs of a command. Nothing is changed where JAX is
-told what to do: by `JAX_COMPILATION_CACHE_DIR` (a folder, or empty for none), by
+The large ones are kept by `credo.core.kept_programs`, for every door of the library. JAX has a cache of its
+own, which is off by default; here it is switched on for the small programs of a command. Nothing is changed
+where JAX is told what to do: by `JAX_COMPILATION_CACHE_DIR` (a folder, or empty for none), by
 `JAX_ENABLE_COMPILATION_CACHE=false`, or by a program that has imported JAX before it runs a command.
 """
 

@@ -45,7 +45,7 @@ from credo.sessions import (
     open_series,
     permutation_importance,
 )
-from credo.sessions.cutting import last_line
+from credo.sessions.chunk_parts import last_line
 from credo.sessions.forecast_table import as_csv
 from credo.sessions.importance import no_table
 from credo.sessions.origins import Origins

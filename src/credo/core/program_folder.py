@@ -1,4 +1,4 @@
-"""The folder of the compiled programs that are kept between processes (`credo.core.kept`).
+"""The folder of the compiled programs that are kept between processes (`credo.core.kept_programs`).
 
 They lie in the folder `compiled` of `cache_dir()`, at most 256 MiB together with JAX's own.
 `CREDO_PROGRAMS=0` turns this off, as do JAX's switches `JAX_ENABLE_COMPILATION_CACHE=0` and an empty

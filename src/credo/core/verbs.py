@@ -13,7 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow, require_numbers
-from credo.core.kept import Kept
+from credo.core.kept_programs import Kept
 
 __all__ = ["verb"]
 
@@ -34,7 +34,7 @@ def verb(
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a public verb once per structure, with matrix products in full precision on every backend.
 
-    Programs that are `kept` are found again in other processes; see `credo.core.kept`.
+    Programs that are `kept` are found again in other processes; see `credo.core.kept_programs`.
     """
     if function is None:
         return functools.partial(_compiled, static=static, kept=kept)

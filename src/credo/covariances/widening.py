@@ -12,8 +12,8 @@ from functools import singledispatch
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.corners import beside, put, require_alike
 from credo.core.errors import CredoError
+from credo.core.subarrays import beside, put, require_alike
 from credo.core.types import Array
 from credo.covariances.block_covariance import BlockCovariance
 from credo.covariances.diagonal import DiagonalCovariance

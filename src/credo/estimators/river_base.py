@@ -12,7 +12,7 @@ import numpy as np
 
 from credo.core.archive import refusing
 from credo.core.errors import CredoError, require_nonnegative
-from credo.core.turns import Turns, in_turn
+from credo.core.locked_calls import Turns, in_turn
 from credo.live.feature_slots import Arrival, FeatureSlots
 from credo.live.feature_values import FeatureName, absent
 from credo.live.live_learner import Extent, LiveLearner, require_room_for

@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
-from credo.core.turns import in_turn
+from credo.core.locked_calls import in_turn
 from credo.estimators.parameters import spelled_out
 from credo.estimators.river_base import (
     Frame,

@@ -15,7 +15,7 @@ import numpy as np
 from river import base, proba
 
 from credo.core.errors import CredoError, shown
-from credo.core.turns import in_turn
+from credo.core.locked_calls import in_turn
 from credo.core.types import ArrayLike
 from credo.estimators.parameters import spelled_out
 from credo.estimators.river_base import (

@@ -17,7 +17,7 @@ from credo.core.archive import refusing
 from credo.core.errors import CredoError, DataError, FormatError, require_integer
 from credo.core.forms import require_form
 from credo.core.integers import LARGEST_SEED
-from credo.core.turns import Turns, in_turn
+from credo.core.locked_calls import Turns, in_turn
 from credo.core.types import PyTree
 from credo.estimators.sklearn_inputs import (
     Matrix,

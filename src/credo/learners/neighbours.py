@@ -11,12 +11,12 @@ import jax.scipy.special as jss
 import numpy as np
 
 from credo.beliefs.widening import widen_belief
-from credo.core.corners import at_corner, put_corners
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.fields import field
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
+from credo.core.subarrays import at_corner, put_corners
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.weights import fixed_share

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from credo.beliefs.widening import widen_belief
-from credo.core.corners import at_corner
 from credo.core.errors import CredoError
 from credo.core.fields import field
 from credo.core.records import record, replace, static_field
+from credo.core.subarrays import at_corner
 from credo.core.trees import as_like
 from credo.core.types import Array, PyTree
 from credo.learners.kernels import KernelName, correlations

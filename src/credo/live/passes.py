@@ -16,7 +16,7 @@ from credo.adapt import Around, Bank, Hypotheses
 from credo.adapt.nested import within
 from credo.beliefs import Gaussian, Particles
 from credo.core.groups import Groups
-from credo.core.kept import Kept
+from credo.core.kept_programs import Kept
 from credo.core.names import ForecastName
 from credo.core.records import replace
 from credo.core.types import Array, PyTree

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.kept import program
+from credo.core.kept_programs import program
 from credo.core.types import Array, PyTree
 from credo.learners.base import isolate
 from credo.programs.form import Form, Opened, blank_words

@@ -12,7 +12,7 @@ import numpy as np
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
 from credo.core.forks import require_threads
-from credo.core.kept import Kept
+from credo.core.kept_programs import Kept
 from credo.core.records import replace
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (

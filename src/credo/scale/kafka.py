@@ -15,7 +15,7 @@ from credo.core.extensions import extra
 from credo.core.files import write_atomically
 from credo.core.places import Place
 from credo.scale.feed import Feed
-from credo.sessions.cutting import after_line
+from credo.sessions.chunk_parts import after_line
 from credo.tables import Chunk, json_chunk
 
 __all__ = ["SCHEME", "KafkaSource", "Part", "Readings", "Topic"]

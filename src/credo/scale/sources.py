@@ -14,7 +14,7 @@ from credo.core.errors import CredoError, DataError, require_positive
 from credo.core.places import Address, Place, place_of
 from credo.scale.feed import Feed
 from credo.scale.kafka import SCHEME, KafkaSource
-from credo.sessions.cutting import after_line, last_line
+from credo.sessions.chunk_parts import after_line, last_line
 from credo.tables import Chunk, TableSource, open_table
 from credo.tables.opening import NoRows
 

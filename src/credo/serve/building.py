@@ -1,8 +1,8 @@
 """Models are built beside the service: a child process compiles, and a thread finds what it compiled.
 
 To trace and compile a bank takes seconds in which the interpreter answers nobody. So a process of its own
-does it first, and leaves the programs where `credo.core.kept` finds them without a trace. Where no programs
-are kept (`CREDO_PROGRAMS=0`), the thread compiles by itself.
+does it first, and leaves the programs where `credo.core.kept_programs` finds them without a trace. Where no
+programs are kept (`CREDO_PROGRAMS=0`), the thread compiles by itself.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from credo.recipes.posterior import Posterior, PosteriorKind
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import SavedSettings, Settings
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
-from credo.sessions.cutting import after_line
+from credo.sessions.chunk_parts import after_line
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.horizons import HorizonSummary
 from credo.sessions.importance import Importance, permutation_importance

@@ -13,7 +13,7 @@ from credo.live.encoding import Encoding, ImageEncoding, Images, TableEncoding
 from credo.live.series import SeriesEncoding, infer_series
 from credo.recipes import defaults
 from credo.recipes.options import ColumnOptions, SeriesOptions
-from credo.sessions.cutting import after_line, at_most
+from credo.sessions.chunk_parts import after_line, at_most
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
 from credo.tables.chunks import ChunkSize
 from credo.tables.live import Pipe, read_ahead

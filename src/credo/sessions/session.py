@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from credo.core.errors import CredoError
 from credo.core.forks import require_threads
+from credo.core.locked_calls import Turns, in_turn
 from credo.core.names import ForecastName
-from credo.core.turns import Turns, in_turn
 from credo.learners import Info
 from credo.live import passes
 from credo.live.change_steps import Steps, collect, join

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo.core.crews import Crew, TaskFailed, sentence_of
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
+from credo.core.parallel import Crew, TaskFailed, sentence_of
 from credo.core.types import Array, Key, PyTree
 from credo.learners import Learner
 from credo.streams.run import run

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from credo.tables.marks import Mark, decorated, join_plain
+from credo.tables.number_formats import Mark, decorated, join_plain
 
 __all__ = [
     "LARGEST",

@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.core.errors import DataError, Named
 from credo.tables.cells import cell_text, is_decorated, is_missing, to_numbers, truth
-from credo.tables.marks import Mark, decimal_mark
+from credo.tables.number_formats import Mark, decimal_mark
 from credo.tables.schema import ColumnSpec, Dropped
 from credo.tables.times import find_cycles, to_times
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 from credo.core.errors import FormatError, Sentence, marked
 from credo.core.forms import LARGEST_SIZE, Size, require_form
 from credo.core.names import Task
-from credo.tables.marks import Mark
+from credo.tables.number_formats import Mark
 from credo.tables.tasks import TARGET_KINDS, TargetKind
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]

@@ -17,7 +17,7 @@ from tests.tiers import few
 import credo
 from credo import bandits
 from credo.bandits.default import DefaultAgent
-from credo.bandits.service.copies import Copies, Held
+from credo.bandits.service.belief_words import Copies, Held
 from credo.core.errors import DataError
 from credo.dynamics import Dynamics, RandomWalk, Static
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from credo.beliefs import Gaussian, Point
 from credo.beliefs.widening import widen_belief
-from credo.core.corners import corners, put
 from credo.core.errors import CredoError, require_integer
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
+from credo.core.subarrays import corners, put
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances.full import FullCovariance

@@ -29,9 +29,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from credo.core.crews import Crew, TaskFailed, sentence_of
 from credo.core.errors import CredoError
 from credo.core.files import write_atomically
+from credo.core.parallel import Crew, TaskFailed, sentence_of
 from credo_papers.engine.plain_data import Arrays
 
 __all__ = ["Cells", "CellsFailed"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from credo.core.crews import Crew
 from credo.core.errors import CredoError, DataError, Named, require_choice, require_integer
 from credo.core.files import versions, write_atomically
+from credo.core.parallel import Crew
 from credo.plots import figures
 from credo_papers.engine.cell_folder import Cells, CellsFailed
 from credo_papers.engine.experiment import Experiment, Outcome, Size

@@ -19,7 +19,7 @@ from credo.bandits.logs import Log
 from credo.bandits.logs.json_lines import MARK, place_id
 from credo.bandits.service import arm_changes, rewarding, storage, warm
 from credo.bandits.service.arms import Arms, Limits, Share
-from credo.bandits.service.casting import Asked, Names, as_names
+from credo.bandits.service.asked_arms import Asked, Names, as_names
 from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import (
     RewardRange,

@@ -18,10 +18,10 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.casting import Asked, Cast, Caster, Names, as_names, brings
+from credo.bandits.service.asked_arms import Asked, Cast, Caster, Names, as_names, brings
+from credo.bandits.service.belief_words import Held
 from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
-from credo.bandits.service.copies import Held
 from credo.bandits.service.decision import ArmDecision, RewardStatus
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger

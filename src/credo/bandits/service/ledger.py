@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from credo.bandits.logs.json_lines import json_line
-from credo.bandits.service.casting import Asked, Lesson
+from credo.bandits.service.asked_arms import Asked, Lesson
 from credo.bandits.service.window import Entry
 from credo.core.errors import DataError
 from credo.live.journal import Journal, Mark

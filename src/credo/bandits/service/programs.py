@@ -20,9 +20,9 @@ from credo.bandits.designs import ArmBeliefs
 from credo.bandits.one_arm import STAYS, WHOLE, arm_axes, has_arms, learn_one_arm, put_arm
 from credo.bandits.policies import Guarded
 from credo.bandits.service.arms import Limits
-from credo.bandits.service.copies import Copies, Held
+from credo.bandits.service.belief_words import Copies, Held
 from credo.core.errors import CredoError
-from credo.core.kept import program
+from credo.core.kept_programs import program
 from credo.core.keys import fold_in
 from credo.core.records import replace
 from credo.core.types import Array

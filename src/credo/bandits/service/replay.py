@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credo.bandits.service import arm_changes, rewarding, warm
-from credo.bandits.service.casting import Lesson
+from credo.bandits.service.asked_arms import Lesson
 from credo.bandits.service.engine import Service
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer

@@ -14,7 +14,7 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.casting import Cast
+from credo.bandits.service.asked_arms import Cast
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.content import require_range
 from credo.bandits.service.decision import RewardStatus

@@ -9,7 +9,7 @@ import numpy as np
 
 from credo.bandits.logs import Log
 from credo.bandits.logs.contexts import ACTIONS, features_of_arm, row_of
-from credo.bandits.service.casting import Lesson
+from credo.bandits.service.asked_arms import Lesson
 from credo.bandits.service.content import require_within
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.programs import Row

@@ -14,7 +14,7 @@ import numpy as np
 from credo.adapt.changepoints import ChangeReport
 from credo.adapt.moments import collapse
 from credo.beliefs import Ensemble, Particles
-from credo.core.kept import program
+from credo.core.kept_programs import program
 from credo.core.keys import as_key
 from credo.core.records import replace
 from credo.core.types import Array, PyTree

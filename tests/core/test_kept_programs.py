@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo.core import caches, fingerprints, kept, program_folder
-from credo.core.kept import Kept
+from credo.core import caches, fingerprints, kept_programs, program_folder
+from credo.core.kept_programs import Kept
 
 traces: list[str] = []
 
@@ -105,8 +105,8 @@ def test_a_program_that_runs_once_is_compiled_in_haste(
         return usual(self, compiler_options)
 
     monkeypatch.setattr(jax.stages.Lowered, "compile", compile)
-    assert kept._HASTE[-1] == LEVEL
-    monkeypatch.setattr(kept, "_HASTE", haste)
+    assert kept_programs._HASTE[-1] == LEVEL
+    monkeypatch.setattr(kept_programs, "_HASTE", haste)
     first = Kept(double, ("times",), once=True)(np.ones(3), 4)
     wanted = [*haste, None]  # a new XLA may not know what is asked
     assert asked == wanted[: 1 + wanted.index(LEVEL if LEVEL in haste else None)]
@@ -122,7 +122,7 @@ def test_a_damaged_file_is_compiled_anew(folder: Path, damage: str) -> None:
     (theirs,) = files(folder)
     again()(np.ones(3), 4)
     (path,) = (one for one in files(folder) if one != theirs)
-    data, head = path.read_bytes(), len(kept._MARK) + 32
+    data, head = path.read_bytes(), len(kept_programs._MARK) + 32
     traces.clear()
     middle = len(data) // 2
     path.write_bytes(
@@ -135,7 +135,7 @@ def test_a_damaged_file_is_compiled_anew(folder: Path, damage: str) -> None:
         }[damage]
     )
     np.testing.assert_array_equal(again()(np.ones(3), 4)["b"], 2 * np.eye(2))
-    assert traces == ["double"] and path.read_bytes()[: len(kept._MARK)] == kept._MARK
+    assert traces == ["double"] and path.read_bytes()[: len(kept_programs._MARK)] == kept_programs._MARK
     again()(np.ones(3), 4)
     assert len(traces) == 1
 
@@ -144,9 +144,9 @@ def test_what_jaxs_own_cache_gave_is_not_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Such a program cannot be written again: what is read back from it has lost its code."""
-    monkeypatch.setattr(kept, "_out_of_the_other_cache", contextlib.nullcontext)
-    before = jax.config.values[kept._SHORTEST]
-    jax.config.update(kept._SHORTEST, 0.0)
+    monkeypatch.setattr(kept_programs, "_out_of_the_other_cache", contextlib.nullcontext)
+    before = jax.config.values[kept_programs._SHORTEST]
+    jax.config.update(kept_programs._SHORTEST, 0.0)
     try:
         again()(np.ones(7), 25)
         program_folder.clear()
@@ -154,14 +154,14 @@ def test_what_jaxs_own_cache_gave_is_not_written(
             np.testing.assert_array_equal(again()(np.ones(7), 25)["a"], 2 * np.ones(7))
         assert not files(folder) and len(traces) == 3
     finally:
-        jax.config.update(kept._SHORTEST, before)
+        jax.config.update(kept_programs._SHORTEST, before)
 
 
 def test_a_program_leaves_no_copy_in_jaxs_cache_and_its_option_as_it_was(folder: Path) -> None:
-    before = jax.config.values[kept._SHORTEST]
-    with kept._out_of_the_other_cache(), kept._out_of_the_other_cache():
-        assert jax.config.values[kept._SHORTEST] > 1e6
-    assert jax.config.values[kept._SHORTEST] == before
+    before = jax.config.values[kept_programs._SHORTEST]
+    with kept_programs._out_of_the_other_cache(), kept_programs._out_of_the_other_cache():
+        assert jax.config.values[kept_programs._SHORTEST] > 1e6
+    assert jax.config.values[kept_programs._SHORTEST] == before
 
 
 def test_the_folder_stays_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def hear(event, _, **more):
         traced.append(more["fun_name"])
 
 jax.monitoring.register_event_duration_secs_listener(hear)
-from credo.core import fingerprints, kept
+from credo.core import fingerprints, kept_programs
 from credo.estimators import RiverClassifier
 from credo.sessions import Session
 
@@ -265,7 +265,7 @@ def root(x):
     return jax.numpy.linalg.cholesky(x)  # a call of LAPACK, which nothing has looked for yet
 
 fingerprints._KNOWN += ("__main__",)
-answers = [np.asarray(kept.Kept(root)(4 * np.eye(30, dtype=np.float32)))[29, 29]]
+answers = [np.asarray(kept_programs.Kept(root)(4 * np.eye(30, dtype=np.float32)))[29, 29]]
 rng = np.random.default_rng(0)
 model = RiverClassifier("linear")
 rows = [{"a": a, "b": b, "y": a + b} for a, b in rng.normal(size=(40, 2)).round(3).tolist()]

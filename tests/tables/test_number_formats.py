@@ -13,7 +13,7 @@ from credo.core.errors import DataError
 from credo.tables import Encoder, Schema, infer_schema, open_table
 from credo.tables.cells import is_decorated, to_numbers
 from credo.tables.infer_column import late_column
-from credo.tables.marks import decimal_mark
+from credo.tables.number_formats import decimal_mark
 
 
 def mark_of(*cells: object, semicolons: bool = False) -> str:

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from credo.bandits.one_arm import put_arm
-from credo.core.kept import program
+from credo.core.kept_programs import program
 from credo.core.types import Array
 from credo.programs.words import Parts
 
