@@ -179,7 +179,7 @@ def data(outputs: int) -> tuple[np.ndarray, np.ndarray]:
     return xs, ys
 
 
-def elbo(mean: Any, cov: Any, h: Any, y: Any, r: Any, after: Any, spread: Any, df: float, kind: str) -> float:
+def elbo(mean: Any, cov: Any, h: Any, y: Any, r: Any, after: Any, spread: Any, df: float, kind: str) -> float:  # noqa: PLR0913 - the parts of one call, in their order
     """The evidence lower bound for the belief N(after, spread) and the best q of the noise, term by term."""
     size, inverse = len(y), np.linalg.inv(r)
     left, pushed = residual(after, spread, h, y)

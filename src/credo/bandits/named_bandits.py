@@ -21,7 +21,7 @@ SLOTS = 32
 """The places for contexts by name, where no number is given."""
 
 
-def start_bandit(
+def start_bandit(  # noqa: PLR0913 - settings, each by its name
     arms: Sequence[str],
     inputs: int | None,
     *,

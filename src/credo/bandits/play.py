@@ -62,7 +62,7 @@ class _Tally(NamedTuple):
 _State: TypeAlias = tuple[AgentBelief[Any], Any, _Waiting | None, _Tally]
 
 
-def play(
+def play(  # noqa: PLR0913 - settings, each by its name
     agent: Agent | DefaultAgent,
     environment: Environment[Any],
     *,
@@ -167,7 +167,7 @@ def _require_fit(agent: Agent, environment: Environment[Any]) -> None:
 
 
 @verb(static=("steps", "delay", "draw"))
-def _play(
+def _play(  # noqa: PLR0913 - settings, each by its name
     agent: Agent,
     environment: Environment[Any],
     keys: Array,

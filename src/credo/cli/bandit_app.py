@@ -37,7 +37,7 @@ Seed = Annotated[int, whole(high=LARGEST_SEED)]
 
 @bandit.command(sort_key=1, help_epilogue=examples.of("bandit run"))
 @flowing
-def run(
+def run(  # noqa: PLR0913 - flags of a command
     environment: str,
     /,
     *,
@@ -87,7 +87,7 @@ def run(
 
 @bandit.command(sort_key=2, help_epilogue=examples.of("bandit evaluate"))
 @flowing
-def evaluate(
+def evaluate(  # noqa: PLR0913 - flags of a command
     log: str,
     /,
     *,
@@ -160,7 +160,7 @@ def evaluate(
 
 @bandit.command(sort_key=4, help_epilogue=examples.of("bandit decide"))
 @flowing
-def decide(
+def decide(  # noqa: PLR0913 - flags of a command
     saved: Path,
     source: str = "-",
     /,

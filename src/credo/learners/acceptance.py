@@ -129,7 +129,7 @@ def sound(new: PyTree, scored: Array, observed: Array, x: PyTree, y: PyTree, wei
     return observed & finite & jnp.all(jnp.isfinite(jnp.asarray(weight)))
 
 
-def accept(
+def accept(  # noqa: PLR0913 - the parts of an update, in its order
     old: B,
     new: B,
     log_evidence: Array,

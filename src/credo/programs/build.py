@@ -162,7 +162,7 @@ def require_same(form: Form, after: PyTree) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
-def asking(
+def asking(  # noqa: PLR0913 - settings, each by its name
     name: str,
     form: Form,
     row: WordLayout,

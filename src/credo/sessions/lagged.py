@@ -143,7 +143,7 @@ class Lagged:
         (['80', '81', '82', '83'], True)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, each by its name
         self,
         time: str,
         target: str,

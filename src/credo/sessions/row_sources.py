@@ -76,7 +76,7 @@ class RowSource:
         return sizes.rows
 
 
-def open_dataset(
+def open_dataset(  # noqa: PLR0913 - settings, each by its name
     name: str,
     columns: ColumnOptions | None = None,
     *,

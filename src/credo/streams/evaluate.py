@@ -79,7 +79,7 @@ def evaluate_late(
 
 
 @verb(static=("method", "compare"))
-def _events(
+def _events(  # noqa: PLR0913 - settings, each by its name
     learner: Learner[B],
     belief: B,
     xs: PyTree,
@@ -277,7 +277,7 @@ class Report(Generic[B]):
         return captured.get()
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - settings, each by its name
     learner: Learner[B],
     belief: B,
     data: tuple[PyTree, PyTree],

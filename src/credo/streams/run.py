@@ -71,7 +71,7 @@ def leading(**trees: PyTree) -> int:
     return next(iter(sizes.values()))
 
 
-def run(
+def run(  # noqa: PLR0913 - settings, each by its name
     learner: Learner[B],
     belief: B,
     xs: PyTree,
@@ -135,7 +135,7 @@ def run(
 
 
 @verb(static=("at",))
-def _scan(
+def _scan(  # noqa: PLR0913 - the parts of one call, in their order
     learner: Learner[B],
     belief: B,
     xs: PyTree,

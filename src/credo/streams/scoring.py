@@ -188,7 +188,7 @@ def scored_step(
 
 
 @verb(static=("method", "compare", "collect", "at"))
-def score_chunk(
+def score_chunk(  # noqa: PLR0913 - settings, each by its name
     learner: Learner[B],
     belief: B,
     xs: PyTree,

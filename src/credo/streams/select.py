@@ -63,7 +63,7 @@ class Selection(NamedTuple, Generic[L, B]):
     failed: tuple[str, ...] = ()
 
 
-def select(
+def select(  # noqa: PLR0913 - settings, each by its name
     build: Callable[..., tuple[L, B]],
     choices: Mapping[str, Sequence[float] | float],
     xs: PyTree,

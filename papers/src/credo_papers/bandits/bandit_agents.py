@@ -80,7 +80,7 @@ def linear_outputs(arms: int, inputs: int) -> Player:
     return Player(Agent(learner, arms, "outputs", UCB(1.0)), lambda _: start, net.prior_var(start))
 
 
-def random_features(
+def random_features(  # noqa: PLR0913 - settings, each by its name
     arms: int,
     inputs: int,
     *,

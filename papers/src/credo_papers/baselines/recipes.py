@@ -74,7 +74,7 @@ def gradient_agent(
     return Recipe(agent, inputs, lambda key: net.init(key, (inputs,)), options=_example(memory, inputs))
 
 
-def bootstrap_agent(
+def bootstrap_agent(  # noqa: PLR0913 - settings, each by its name
     arms: int,
     inputs: int,
     *,
@@ -115,7 +115,7 @@ def bootstrap_agent(
     return Recipe(agent, inputs, params, options=_example(memory, inputs))
 
 
-def dropout_agent(
+def dropout_agent(  # noqa: PLR0913 - settings, each by its name
     arms: int,
     inputs: int,
     *,
@@ -154,7 +154,7 @@ def dropout_agent(
     )
 
 
-def neural_linear_agent(
+def neural_linear_agent(  # noqa: PLR0913 - settings, each by its name
     arms: int,
     inputs: int,
     *,
@@ -193,7 +193,7 @@ def neural_linear_agent(
     return Recipe(agent, inputs, lambda key: net.init(key, (inputs,)), var, _example(memory, inputs))
 
 
-def subspace_agent(
+def subspace_agent(  # noqa: PLR0913 - settings, each by its name
     arms: int,
     inputs: int,
     *,

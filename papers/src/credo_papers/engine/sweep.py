@@ -63,7 +63,7 @@ class Setting(Generic[P]):
     values: Values = field(default_factory=dict)
 
 
-def sweep(
+def sweep(  # noqa: PLR0913 - settings, each by its name
     experiment: str,
     settings: Sequence[Setting[P]],
     build: Build[P, S, C],

@@ -22,7 +22,7 @@ Judge: TypeAlias = Callable[[WeightedSet, PyTree, Array], Mapping[str, Array]]
 """`judge(particles, truth, key)` returns the scores of a set; `truth` is what is known at this step."""
 
 
-def follow(
+def follow(  # noqa: PLR0913 - settings, each by its name
     method: Method,
     problem: Problem,
     count: int,

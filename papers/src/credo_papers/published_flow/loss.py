@@ -85,7 +85,7 @@ def static_loss(
     return jnp.sum(losses), points
 
 
-def absorbed_loss(
+def absorbed_loss(  # noqa: PLR0913 - the parts of one call, in their order
     operator: FlowOperator,
     params: PyTree,
     values: Array,
@@ -117,7 +117,7 @@ def absorbed_loss(
     return jnp.sum(losses), points
 
 
-def propagated_loss(
+def propagated_loss(  # noqa: PLR0913 - the parts of one call, in their order
     operator: FlowOperator,
     params: PyTree,
     values: Array,

@@ -110,7 +110,7 @@ def _inner(one: PyTree, other: PyTree) -> Array:
     return jnp.sum(jnp.stack(jax.tree.leaves(products)))
 
 
-def solve(
+def solve(  # noqa: PLR0913 - settings, each by its name
     field: Field,
     args: PyTree,
     state: PyTree,

@@ -44,7 +44,7 @@ from credo.core.errors import CredoError, require_choice
 __all__ = ["compare", "evaluate_policy"]
 
 
-def evaluate_policy(
+def evaluate_policy(  # noqa: PLR0913 - settings, each by its name
     log: Log,
     policy: Target,
     *,
@@ -236,7 +236,7 @@ def _approximations(
     return said
 
 
-def compare(
+def compare(  # noqa: PLR0913 - settings, each by its name
     log: Log,
     policies: Mapping[str, Target],
     *,

@@ -173,7 +173,7 @@ def _cells(estimate: Estimate | None, support: Support, on_policy: float) -> lis
     ]
 
 
-def evaluate_over_time(
+def evaluate_over_time(  # noqa: PLR0913 - settings, each by its name
     log: Log,
     policy: Target,
     *,

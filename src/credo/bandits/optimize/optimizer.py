@@ -365,7 +365,7 @@ class Optimizer:
     search: Search
     """The search as pure functions, for scans and vmaps."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, each by its name
         self,
         learner: Learner[Any] | None,
         bounds: AnyBounds,

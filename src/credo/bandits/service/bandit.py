@@ -381,7 +381,7 @@ class Bandit:
         ['learned', 'learned']
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, each by its name
         self,
         agent: Agent | DefaultAgent,
         arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None = None,

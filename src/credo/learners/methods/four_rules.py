@@ -86,7 +86,7 @@ def bong(
     )
 
 
-def blr(
+def blr(  # noqa: PLR0913 - settings, each by its name
     model: Model,
     family: Family,
     curvature: CurvatureName | Curvature = "lin-hess",

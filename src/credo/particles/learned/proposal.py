@@ -220,7 +220,7 @@ def seen_features(x: PyTree, y: PyTree, like: Array) -> Array:
     return jnp.where(jnp.isfinite(features), features, 0.0)
 
 
-def learned_filter(
+def learned_filter(  # noqa: PLR0913 - settings, each by its name
     model: Model,
     dynamics: Dynamics,
     *,

@@ -68,7 +68,7 @@ class _Plan:
     batch: int = static_field()
 
 
-def train_proposal(
+def train_proposal(  # noqa: PLR0913 - settings, each by its name
     learner: ParticleFilter,
     prior: Particles,
     *,
