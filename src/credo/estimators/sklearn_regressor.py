@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.estimators.parameters import spelled_out
-from credo.estimators.sklearn_base import OnlineEstimator
-from credo.estimators.sklearn_inputs import within_floats
+from credo.estimators.sklearn_base import OnlineEstimator, within_floats
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, TypedDict
 
 import jax
 import numpy as np
 
 from credo.adapt import Hypotheses, Monitoring, Resettable
+from credo.core.archive import join, leaves_of, refill, split
+from credo.core.constraints import require_possible
 from credo.core.errors import DataError
+from credo.core.forms import Seed, Size, require_form
 from credo.core.outlying import known_spread
 from credo.core.types import PyTree
 from credo.learners import Info, Learner
@@ -17,8 +20,8 @@ from credo.live import passes
 from credo.live.change_steps import collect
 from credo.live.growing import GrowingEncoder
 from credo.live.passes import CHUNK, Ask, EncodedRows
-from credo.live.recovery import Recovery
-from credo.live.runner import Part, Runner
+from credo.live.recovery import Recovery, SavedRecovery
+from credo.live.runner import Early, Part, Runner
 from credo.programs.packed import PackedBelief
 from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
@@ -26,6 +29,22 @@ from credo.recipes.settings import Settings
 from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema
 
 __all__ = ["Trainer"]
+
+
+class _SavedTrainer(TypedDict):
+    """The result of `summary`."""
+
+    schema: dict[str, Any]
+    clip: float
+    classes: Size
+    settings: dict[str, Any] | None
+    seed: Seed | None
+    units: bool
+    seen: int
+    refused: int
+    log_evidence: float
+    changes: list[int]
+    recovery: SavedRecovery
 
 
 class Trainer(Runner):
@@ -264,3 +283,59 @@ class Trainer(Runner):
                 f"{', ...' if len(row) > 10 else ''}); with such a row it says: {first.rstrip('.')}.",
                 field="learner",
             ) from error
+
+    def summary(self) -> dict[str, Any]:
+        """The settings of a trainer, and its counts, as JSON data."""
+        return {
+            "schema": self.table.schema.to_dict(),
+            "clip": self.encoder.clip,
+            "classes": self.classes,
+            "settings": None if self.settings is None else self.settings.to_dict(),
+            "seed": self.seed,
+            "units": self.units,
+            "seen": self.seen,
+            "refused": self.rows_refused,
+            "log_evidence": self.log_evidence,
+            "changes": list(self.changes),
+            "recovery": self.recovery.to_dict(),
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The moments, the rows that wait, and the prior of a learner that was built elsewhere."""
+        return join(
+            {
+                "inputs": self.table.state.arrays(),
+                "scaler": self.scaler.arrays(),
+                "waiting": self.early.arrays(),
+                "prior": {} if self.settings is not None else leaves_of(self.prior),
+            }
+        )
+
+    @classmethod
+    def restore(
+        cls, saved: Mapping[str, Any], named: Mapping[str, np.ndarray], learner: Learner[Any], belief: Any
+    ) -> Self:
+        """The trainer of which `summary` and `arrays` were saved, with its learner and belief."""
+        require_form(saved, _SavedTrainer, "trainer")
+        parts = split(named, ("inputs", "scaler", "waiting", "prior"))
+        settings = None if saved["settings"] is None else Settings.from_dict(saved["settings"])
+        prior = None
+        if settings is None:
+            prior = refill(belief, parts["prior"], "prior")
+            require_possible(prior, "prior")
+        schema = Schema.from_dict(saved["schema"])
+        seed = saved["seed"]
+        trainer = cls(
+            schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=seed
+        )
+        trainer.belief = belief
+        trainer.table.state = EncoderState.from_arrays(parts["inputs"])
+        trainer.scaler = Moments.from_arrays(parts["scaler"], "scaler")
+        trainer.early = Early.from_arrays(parts["waiting"])
+        trainer.units = saved["units"]
+        trainer.seen = saved["seen"]
+        trainer.rows_refused = saved["refused"]
+        trainer.log_evidence = saved["log_evidence"]
+        trainer.changes = tuple(saved["changes"])
+        trainer.recovery = Recovery.from_dict(saved["recovery"])
+        return trainer
