@@ -26,7 +26,7 @@ WARMUP = 10
 """The number of rewards from which their units are found."""
 
 ROOM = 2 * WARMUP - 1
-"""How many rewards may wait: ten that are all alike, and nine that are not."""
+"""The most rewards that may wait: ten that are all alike, and nine that are not."""
 
 
 def numbers_of(context: PyTree) -> PyTree:
@@ -80,7 +80,7 @@ class FirstRewards:
 
     @property
     def alike(self) -> Array:
-        """How many rewards are alike before the first that is not, if they are ten or more; otherwise 0."""
+        """The number of first rewards that are all alike, if there are ten or more; otherwise 0."""
         waits = self.rows[:, 2] > 0
         same = waits & (self.rows[:, 1] == self.rows[0, 1])
         length = jnp.sum(jnp.cumprod(same.astype(jnp.int32)), dtype=jnp.int32)

@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913 - flags of a command
     seed: Seed = 0,
     out: Path | None = None,
 ) -> int:
-    """Let an agent play in an environment, several times, and report what it earned.
+    """Run an agent in an environment, several times, and report what it earned.
 
     The result is a table, and a folder with report.html, report.json and plots: regret with a band over the
     runs, choices by arm, whether probabilities of being the best were true, and propensities.
@@ -253,7 +253,7 @@ def replay(
     seed: Seed = 0,
     format: str | None = None,
 ) -> int:
-    """Let an agent learn from a log as if it had decided itself, and say what it earned.
+    """Train an agent on a log as if it had decided itself, and say what it earned.
 
     Row by row the agent chooses an arm. If this is the arm of the log, it sees the reward and learns; the
     other rows are left out. Rows are kept by their propensities, so that those that remain are distributed as

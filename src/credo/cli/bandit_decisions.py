@@ -42,7 +42,7 @@ def is_reward(request: Mapping[str, Any]) -> bool:
 
 
 def answer_of(bandit: Bandit | None, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
-    """What a bandit answers to a line; there need be none for a reward."""
+    """The answer of a bandit to a line; a reward needs no bandit."""
     if not is_reward(request):
         assert bandit is not None
         if "arm" in request:
@@ -66,7 +66,7 @@ def _unknown(request: Mapping[str, Any], id: str) -> dict[str, Any]:
 
 
 def _rewarded(bandit: Bandit, request: Mapping[str, Any], id: str) -> dict[str, Any]:
-    """What became of a reward, or of those of the places of a slate."""
+    """The answer to a reward, or to those of the places of a slate."""
     if "rewards" not in request:
         statuses: list[RewardStatus | None] = [bandit.reward(id, request["reward"], part=request.get("part"))]
     else:
@@ -113,7 +113,7 @@ def id_of(request: Mapping[str, Any]) -> str | None:
 
 
 def parse_line(line: str) -> dict[str, Any]:
-    """What a line says; a CredoError if it is no line of these."""
+    """The request that a line holds; a CredoError if it holds none."""
     try:
         request = json.loads(line)
     except (ValueError, RecursionError):

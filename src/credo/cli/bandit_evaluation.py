@@ -104,7 +104,7 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
-    """What the numbers are, and warnings with the estimates that they are about."""
+    """The meaning of the numbers, and warnings with the estimates that they are about."""
     estimates = comparison.estimates
     yield "reward is the mean of a decision; count as: how many rows of equal weight would say as much."
     if any(policy == "greedy" for policy, _ in estimates):
@@ -241,7 +241,7 @@ def read_log_with_notes(source: str, format: str | None) -> Log:
 
 
 def _lines_of(source: str) -> LogSource:
-    """What is to be read: for a bandit of a service the lines of its journal."""
+    """The log to read: for a bandit of a service the lines of its journal."""
     place = model_of_service(source)
     if place is None:
         return source

@@ -58,7 +58,7 @@ class Play(NamedTuple):
 
 
 def run_bandit(words: Play) -> int:
-    """Let an agent play, print the summary, and write the results."""
+    """Run an agent, print the summary, and write the results."""
     policy = policy_of(words.policy)
     divisor = UNITS.get(words.environment) if words.divisor is None else words.divisor
     world = bandits.load_environment(words.environment, divisor=divisor)
@@ -108,7 +108,7 @@ def _settings(words: Play, ready: PreparedAgent, steps: int, divisor: float | No
 
 
 def problem_of(world: bandits.environments.AnyEnvironment, name: str) -> BanditProblem:
-    """What an agent must know of an environment."""
+    """The facts about an environment that an agent must know."""
     state = world.start(0)
     shapes = jax.eval_shape(lambda: world.context(state).x)
     if shapes is not None and not hasattr(shapes, "shape"):
@@ -183,7 +183,7 @@ def report_of(play: bandits.PlayReport, arms: int, settings: Mapping[str, Any], 
 def _data_of(
     play: bandits.PlayReport, arms: int, settings: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
-    """What report.json holds; of each score the mean, the sd and the worst of the runs."""
+    """The contents of report.json; of each score the mean, the sd and the worst of the runs."""
     runs, steps = play.rewards.shape
     scores = {"total_reward": _score(play.totals, worst=np.min)}
     curves = {"reward": _curve(np.nancumsum(play.rewards.astype(float), axis=1))}
@@ -324,7 +324,7 @@ class Replay(NamedTuple):
 
 
 def replay_log(words: Replay) -> int:
-    """Let an agent play on a log by rejection, and print what it earned."""
+    """Run an agent on a log by rejection, and print what it earned."""
     policy = policy_of(words.policy)
     log = read_log_with_notes(words.log, words.format)
     known = np.isfinite(log.rewards)

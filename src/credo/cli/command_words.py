@@ -1,4 +1,4 @@
-"""What commands share: their help, the hyphen for standard input, and Ctrl-C while modules are imported.
+"""The shared parts of commands: help, the hyphen for standard input, and Ctrl-C while modules are imported.
 
 Nothing was begun then, so the program ends at once; an exception may come up in a callback of the import
 system, which ignores it.
@@ -25,7 +25,7 @@ __all__ = ["STREAM", "flowing", "model_of_service", "source_of", "starting"]
 Command = TypeVar("Command", bound=Callable[..., int])
 
 STREAM = "<->"
-"""What a lone hyphen is replaced by, which the parser would take for an option."""
+"""The stand-in for a lone hyphen, which the parser would take for an option."""
 
 
 def source_of(word: str) -> str:

@@ -1,4 +1,4 @@
-"""What `credo reproduce` needs of the distribution that has the experiments."""
+"""The interface of `credo reproduce` to the distribution that has the experiments."""
 
 from __future__ import annotations
 

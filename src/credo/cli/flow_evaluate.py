@@ -24,7 +24,7 @@ from credo.flows.storage import operator_file, read_tree
 __all__ = ["Examination", "evaluate_flow"]
 
 REPEATS = 20
-"""How many updates are timed."""
+"""The number of updates that are timed."""
 
 
 class Examination(NamedTuple):

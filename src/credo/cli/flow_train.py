@@ -262,7 +262,7 @@ def scores_section(scores: Mapping[str, float]) -> Section:
 
 
 def _verdict(scores: Mapping[str, float]) -> str:
-    """What came of a training, in a sentence."""
+    """The outcome of a training, in a sentence."""
     kind = "fresh sequences" if "loss" in scores else "the last steps"
     loss = scores.get("loss", scores["training_loss"])
     floor = scores.get("floor", scores["training_floor"])
@@ -272,7 +272,7 @@ def _verdict(scores: Mapping[str, float]) -> str:
 
 
 def _data_of(settings: Settings, history: History, seconds: float) -> dict[str, Any]:
-    """What report.json holds."""
+    """The contents of report.json."""
     scores = {
         "training_loss": float(np.mean(history.loss[-RECENT:])),
         "training_floor": float(np.mean(history.floor[-RECENT:])),

@@ -98,7 +98,7 @@ def keyed(
 
 
 class _Asked(NamedTuple):
-    """What the flags say."""
+    """The values of the flags."""
 
     data: KeyedFlags
     processes: WorkerFlags
@@ -130,7 +130,7 @@ def _run(source: str, out: str, asked: _Asked, resume: bool, quiet: bool) -> int
 
 
 def _rows(source: str, target: str | None) -> tuple[str | TableSource, str | None]:
-    """What is to be learned, and its target, which a model of a service knows."""
+    """The rows to learn from, and their target, which a model of a service knows."""
     place = model_of_service(source)
     if place is None:
         return source, target
@@ -140,7 +140,7 @@ def _rows(source: str, target: str | None) -> tuple[str | TableSource, str | Non
 
 
 def _options(out: str, asked: _Asked, target: str | None, resume: bool) -> KeyedOptions:
-    """What the flags say; of a run that goes on, what they do not say is as it was."""
+    """The options that the flags give; if a run continues, the others stay as they were."""
     from credo.core.places import place_of
     from credo.scale.options import options_of
 

@@ -1,4 +1,4 @@
-"""What `credo learn` reports: scores, sentences, tables and plots, each said once."""
+"""The report of `credo learn`: scores, sentences, tables and plots, each said once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def report_of(results: Results) -> Report:
 
 
 def _remarks(results: Results, data: Summary) -> Iterator[str]:
-    """What is said below the verdict."""
+    """The sentences below the verdict."""
     yield from _rarest(data.get("by_class", {}))
     last = data.get("last_value_baseline", {})
     if results.session.tally.scored and "the last value" not in data["verdict"]:
@@ -152,7 +152,7 @@ def _scores(data: Summary) -> Section:
 
 
 def _row_sentences(rows: RowCounts) -> Iterator[str]:
-    """What there is to say of the rows."""
+    """Sentences about the rows."""
     yield f"{rows['read']:,} read, {rows['learned']:,} learned from, {rows['scored']:,} scored"
     yield from rows["bad"]
     if rows["refused"]:
@@ -292,7 +292,7 @@ def _draw_coverage(tally: Tally) -> Picture:
 
 
 def _unscaled(tally: Tally, name: str, measure: Callable[[np.ndarray], float]) -> str:
-    """What a bank's forecasts were before they were scaled, in words."""
+    """A sentence about a bank's forecasts before they were scaled; empty if there are none."""
     if not tally.unscaled.any():
         return ""
     return (
@@ -508,7 +508,7 @@ def _steps_ahead(ahead: Ahead) -> Iterator[Section]:
 
 
 def _against_naive(ahead: Ahead) -> str:
-    """How the forecasts compare with the naive ones, in words."""
+    """A comparison of the forecasts with the naive ones, in words."""
     scores = ahead.scores
     horizon = len(scores["horizon"])
     if not scores["origins"]:
@@ -527,7 +527,7 @@ def _against_naive(ahead: Ahead) -> str:
 
 
 PAST = 3
-"""How many horizons of the past are drawn."""
+"""The number of horizons of the past that are drawn."""
 
 _LINES = {"credo": (BLUE, "-"), "naive": (GREY, ":"), "seasonal_naive": (ORANGE, "--")}
 
@@ -635,7 +635,7 @@ def _columns_that_matter(found: ImportanceSummary) -> Section:
 
 
 def _importance(found: ImportanceSummary) -> str:
-    """What the importance of a column is."""
+    """An explanation of the importance of a column."""
     return (
         f"How much worse forecasts get if the cells of a column are shuffled over the {found['rows']} "
         f"{found['of']}. Columns that say the same share what they say, so that each can look unimportant."
@@ -667,14 +667,14 @@ SMALL = 0.01
 
 
 def _shown(effect: Effect) -> str:
-    """What an effect is called: the feature, and the class if there are several."""
+    """The name of an effect: the feature, and the class if there are several."""
     if "output" in effect:
         return f"{effect['feature']} → {effect['output']}"
     return effect["feature"]
 
 
 def _trust(bank: BankSummary) -> str:
-    """How much linear members have to say."""
+    """Sentences about the weight of the linear members, and the worth of their effects."""
     weight = bank["linear_weight"]
     mean = bank["linear_mean_weight"]
     sentence = f"Linear members have {weight:.1%} of the weight now and had {mean:.1%} over all rows. "

@@ -174,7 +174,7 @@ def _require_files(request: Request) -> None:
 
 
 def _let_notify(session: Session, quiet: bool) -> None:
-    """Let a session note what it meets on its way."""
+    """Have a session note what it meets on its way."""
     session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
     if isinstance(session.encoding, TableEncoding):
         session.encoding.notify = lambda sentence: note(f"credo: {sentence}", quiet)
@@ -552,11 +552,11 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles in it."""
 
 PATHS = 100
-"""How many paths of a series are drawn for its forecast."""
+"""The number of paths of a series that are drawn for its forecast."""
 
 
 def _begin_forecasts(request: Request, session: Session) -> Origins | None:
-    """What forecasts a series on its way into a session; None for other rows."""
+    """The origins at which a series is forecast on its way into a session; None for other rows."""
     encoding = session.encoding
     flags = request.flags_of_series
     if not isinstance(encoding, SeriesEncoding):
@@ -598,7 +598,7 @@ LATEST = "latest rows, after they were learned from"
 
 
 class Comparison:
-    """What measures how much each column matters, on the held-out rows of a run, or else on its latest rows,
+    """The importance of each column, measured on the held-out rows of a run, or else on its latest rows,
     which are noted as they pass.
 
     Raises:
@@ -628,7 +628,7 @@ class Comparison:
             yield chunk
 
     def finish(self, held_out: list[Chunk | Images], sentences: list[str]) -> ImportanceSummary | None:
-        """How much each column matters, if that is wanted; if it cannot be measured, a sentence says why."""
+        """The importance of each column, if that is wanted; if it cannot be measured, a sentence says why."""
         if not self._wanted:
             return None
         rows = held_out if self._held_out else self._latest
@@ -640,7 +640,7 @@ class Comparison:
 def measure(
     session: Session, chunks: Iterable[Chunk | Images], *, held_out: bool
 ) -> tuple[ImportanceSummary | None, str]:
-    """How much each column matters, over at most `MOST` of some rows; or None, and why."""
+    """The importance of each column, over at most `MOST` of some rows; or None, and why."""
     tables = [chunk for chunk in chunks if isinstance(chunk, Chunk) and len(chunk)]
     if not tables:
         return None, ""

@@ -31,7 +31,7 @@ _LOCK = "lock"
 
 
 class Folder:
-    """Where a run is written to, as a context of `writing`.
+    """The folder to which a run is written, as a context of `writing`.
 
     `files` is the folder in which files gather, with the `belief`, or whatever else is kept, until the run is
     `complete` and they move to their places. From the file named `kept` a run can go on.

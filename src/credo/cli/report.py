@@ -1,4 +1,4 @@
-"""What a command reports: it is said once, and shown in the terminal, as JSON and as a page.
+"""The report of a command: it is said once, and shown in the terminal, as JSON and as a page.
 
 The page is one HTML file with everything inside, readable on a phone, dark or light as the device is.
 """
@@ -85,7 +85,7 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What a command reports.
+    """The report of a command.
 
     Attributes:
         title: whose report it is, such as a file or an environment.

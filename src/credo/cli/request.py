@@ -1,4 +1,4 @@
-"""What `credo learn` was called with, in the words of the library."""
+"""The flags with which `credo learn` was called, in the words of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Request", "is_named", "slug"]
 
 @dataclass(frozen=True)
 class Request:
-    """What `credo learn` was called with."""
+    """The source and the flags with which `credo learn` was called."""
 
     source: str
     data: DataFlags
@@ -26,7 +26,7 @@ class Request:
 
     @property
     def series(self) -> SeriesOptions | None:
-        """What the flags say about a series; None if the rows are no series."""
+        """The flags about a series as options; None if the rows are no series."""
         flags = self.flags_of_series
         target = self.data.target
         if flags.horizon is None:

@@ -320,7 +320,7 @@ class ForecastFile:
 
 
 def _tail(file: IO[bytes], size: int) -> str:
-    """What the last bytes of the first `size` bytes of a file are known by; empty if there are fewer."""
+    """The hash of the last bytes among the first `size` bytes of a file; empty if there are fewer."""
     if file.seek(0, os.SEEK_END) < size:
         return ""
     file.seek(max(0, size - _TAIL))

@@ -25,7 +25,7 @@ FORECASTS: tuple[ForecastName, ...] = get_args(ForecastName)
 """All forecast methods."""
 
 Task: TypeAlias = Literal["classification", "regression", "count"]
-"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
+"""The kind of target: classes, numbers, or counts, which are whole numbers from 0."""
 
 TASKS: tuple[Task, ...] = get_args(Task)
 """All tasks."""

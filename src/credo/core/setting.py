@@ -34,12 +34,12 @@ WORDS: dict[Any, str] = {
     Sequence[int]: "whole numbers",
     Sequence[str]: "names",
 }
-"""What settings of each kind are, in words."""
+"""A setting of each kind, in words."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a setting may be, and what it is for. None is always allowed, and stands for no choice.
+    """The values that a setting may have, and its purpose. None is always allowed, and stands for no choice.
 
     Arguments:
         help: what it is for.
@@ -108,7 +108,7 @@ class Setting:
 
     @property
     def _words(self) -> str:
-        """What a text must be to be read."""
+        """The texts that can be read, in words."""
         between = " separated by commas" if self.kind in LISTS else ""
         return ", or ".join((WORDS[self.kind] + between, *self.choices))
 
@@ -125,7 +125,7 @@ def settings_of(record: type) -> dict[str, Setting]:
 
 
 def _kind(hint: Any) -> Any:
-    """What the values of an annotation are: the part of it that a text must be read as."""
+    """The kind of an annotation's values: the part of it that a text must be read as."""
     parts = get_args(hint) or (hint,)
     found = [one for one in (*LISTS, bool, int, float, Path) if one in (hint, *parts)]
     if found:

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor for River share: settings, rows, growth, pickles and files."""
+"""Parts that the classifier and the regressor for River share: settings, rows, growth, pickles and files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SavedEstimator(NamedTuple):
 
 
 class _Saved(TypedDict):
-    """What `write` keeps beside the learner and its belief."""
+    """The data that `write` keeps beside the learner and its belief."""
 
     parameters: dict[str, bool | float | str | None]
     slots: list[tuple[Name | bool, FeatureKind | Literal["gap"], str | None]]
@@ -209,7 +209,7 @@ class RiverEstimator:
 
     @property
     def n_seen(self) -> int:
-        """How many rows were learned from."""
+        """The number of rows learned from."""
         if self._live is None:
             return 0
         return self._live.rows
@@ -221,7 +221,7 @@ class RiverEstimator:
 
     @in_turn
     def debug_one(self, x: Row, **options: Any) -> str:
-        """What the estimator makes of a row, as a text: its forecast, its inputs, and what the drift reports.
+        """A row as the estimator sees it, as a text: its forecast, its inputs, and what the drift reports.
 
         Arguments:
             x: the features of a row.
@@ -279,7 +279,7 @@ class RiverEstimator:
         return estimator
 
     def _extras(self) -> dict[str, Any]:
-        """What an estimator keeps beside its learner, as JSON data."""
+        """The parts of an estimator beside its learner, as JSON data."""
         raise NotImplementedError
 
     def _take(self, extras: Mapping[str, Any]) -> None:
@@ -346,7 +346,7 @@ def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:
 
 
 def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
-    """What the estimator makes of a row, below its forecast in words; no `live` before the first row."""
+    """A row as the estimator sees it, below its forecast in words; no `live` before the first row."""
     lines = [f"Forecast: {forecast}"]
     if live is None:
         return "\n".join([*lines, "Nothing was learned yet."])
@@ -373,7 +373,7 @@ def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object
 
 
 def changes(live: LiveLearner) -> list[str]:
-    """What the drift reported, one line; none where it reports nothing."""
+    """The report of the drift, one line; none if it reports nothing."""
     if live.change is None:
         return []
     alarms = f"{live.alarms} alarm{'s' * (live.alarms != 1)}"

@@ -37,7 +37,7 @@ __all__ = ["RiverRegressor"]
 
 
 class RiverForecast(proba.base.ContinuousDistribution):
-    """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
+    """The distribution of the target, as `RiverRegressor.predict_one(x, with_dist=True)` returns it.
 
     Arguments:
         answer: the forecast of the target less the origin, its mean and its sd, asked for once at most.
@@ -103,7 +103,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
 
     @property
     def n_samples(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """How many rows the forecast was learned from."""
+        """The number of rows that the forecast was learned from."""
         return self._count
 
     def __call__(self, x: float) -> float:

@@ -1,4 +1,4 @@
-"""What the estimators of scikit-learn share: settings, validation, learning, and state."""
+"""Parts that the estimators of scikit-learn share: settings, validation, learning, and state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["OnlineEstimator", "within_floats"]
 
 
 BUCKET = 1024
-"""How many rows are encoded, and of a sparse matrix made dense, at a time."""
+"""The most rows that are encoded, and of a sparse matrix made dense, at a time."""
 
 MOST_CATEGORIES = 50
 TARGET = TargetSpec("(target)", "regression")
@@ -163,7 +163,7 @@ def table_schema(table: Table) -> Schema:
 
 @contextmanager
 def within_floats(**given: Any) -> Iterator[None]:
-    """What is read inside becomes floats; a number that no float can hold is refused with its name."""
+    """Read floats inside; a number that no float can hold is refused with the name of its field."""
     try:
         yield
     except OverflowError:
@@ -220,7 +220,7 @@ class _SavedClasses(TypedDict):
 
 
 class _Saved(TypedDict):
-    """What `write` keeps beside the trainer, by whose form that is checked."""
+    """The data that `write` keeps beside the trainer, by whose form that is checked."""
 
     parameters: dict[str, bool | float | str | None]
     columns: list[str]
@@ -319,7 +319,7 @@ def _labels(classes: np.ndarray) -> dict[str, Any]:
 
 
 UNREAD = "no_validation"
-"""What scikit-learn takes for targets that are not there, and are not needed."""
+"""The word of scikit-learn for targets that are not there, and are not needed."""
 
 
 def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple[Matrix | Table, Any]:
@@ -506,7 +506,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_seen_(self) -> int:
-        """How many rows were learned from; those of weight 0 are left out, and passes do not count."""
+        """The number of rows learned from; those of weight 0 are left out, and passes do not count."""
         return self._fitted.seen
 
     @property
@@ -639,7 +639,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         return Trainer(schema, clip, classes, settings, seed=seed if settings.draws else None)
 
     def _ask(self, X: Any, ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)) -> Any:
-        """What the trainer answers about rows."""
+        """The answers of the trainer about rows."""
         check_is_fitted(self)
         rows, _ = read(self, X, UNREAD, reset=False, numbers=self._numbers)
         return self._trainer.forecast(rows.chunks(self._trainer.encoder), ask, y, levels)

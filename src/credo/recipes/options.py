@@ -1,4 +1,4 @@
-"""What a user may choose, each setting declared once for all doors. Nothing here uses JAX or NumPy."""
+"""The settings that a user may choose, each declared once for all doors. Nothing here uses JAX or NumPy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 TaskName: TypeAlias = Task
-"""What is predicted: classes, numbers or counts."""
+"""The kind of target: classes, numbers or counts."""
 
 BaselineName: TypeAlias = Literal["sgd", "momentum", "adam", "replay"]
 """The methods that follow gradients and keep no posterior."""
@@ -47,7 +47,7 @@ NoiseVar: TypeAlias = float | Literal["input"] | None
 """A noise variance that is known, that follows the inputs, or that is learned as one number."""
 
 BudgetName: TypeAlias = Literal["fast", "default", "thorough"]
-"""How much may be computed for a row: one learner, a bank of them, or a wider bank."""
+"""The amount of computation for a row: one learner, a bank of them, or a wider bank."""
 
 METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
 """All methods."""
@@ -59,7 +59,7 @@ _LARGEST_VAR = 1e18
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a user chooses; None leaves a choice to the session, which makes it from the data.
+    """The choices of a user; None leaves a choice to the session, which makes it from the data.
 
     Arguments:
         model: the network: a `Network`, or its text, such as "mlp:50,50".
@@ -162,7 +162,7 @@ class Options:
     ] = None
 
     def plain(self) -> dict[str, Any]:
-        """What was chosen, as JSON data."""
+        """The choices that were made, as JSON data."""
         chosen = {name: one for name, one in vars(self).items() if one is not None}
         return {name: one if isinstance(one, int | float) else str(one) for name, one in chosen.items()}
 
@@ -195,7 +195,7 @@ class OptionWords(NumberWords, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class ColumnOptions:
-    """What a user says about the columns of a table.
+    """Options for the columns of a table.
 
     Arguments:
         target: the column to predict.
@@ -236,15 +236,15 @@ class ColumnOptions:
 EVERY = Setting(
     "The number of rows between two forecasts that are scored; by default the horizon.", low=1, kind=int
 )
-"""How many rows lie between two forecasts of a series."""
+"""The number of rows between two forecasts of a series."""
 
 PATHS = Setting("The number of sample paths of a forecast; 100 by default.", low=2, high=100_000, kind=int)
-"""How many sample paths a forecast of a series has."""
+"""The number of sample paths of a forecast of a series."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOptions:
-    """What a user says about a series.
+    """Options for a series.
 
     Arguments:
         time: the column of times.
@@ -309,12 +309,12 @@ ScaleName: TypeAlias = Literal["shared", "key"]
 """By which rows numbers are standardised where each key has a learner."""
 
 FIXED = ("key", "time", "scale", "shards", "tile", "batch")
-"""What cannot be changed in a run with one learner for each key, beside the target and the learner."""
+"""The settings, beside the target and the learner, that a run with one learner for each key cannot change."""
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyedOptions:
-    """How a source is learned with one learner for each key.
+    """Options for learning a source with one learner for each key.
 
     Arguments:
         key: the column of the keys; a cell is known by its text.
@@ -403,6 +403,6 @@ class KeyedOptions:
             raise CredoError(f"ray needs {Named('workers')}, the number of actors.", field="ray")
 
     def words(self) -> dict[str, Any]:
-        """What cannot be changed later, as JSON data."""
+        """The options that cannot be changed later, as JSON data."""
         fixed = {name: getattr(self, name) for name in FIXED}
         return {**fixed, "target": self.columns.target, "learner": self.learner.plain()}

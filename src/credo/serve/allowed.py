@@ -1,4 +1,4 @@
-"""What a field of JSON may be: msgspec checks it and writes the document, and refusals are in our words."""
+"""The limits of JSON fields: msgspec checks them and writes the document, and refusals are in our words."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Builder(Worker):
         self._known: set[bytes] = set()
 
     def build(self, hosted: Hosted, *, again: bool = False) -> None:
-        """Let a model be built; `again` where it may have snapshots."""
+        """Ask for a model to be built; `again` if it may have snapshots."""
         self._queue.put((hosted, again))
 
     def end(self) -> None:
@@ -81,7 +81,7 @@ class Builder(Worker):
         return Built(hosted, model, applied)
 
     def _compile(self, hosted: Hosted, first: Sequence[Content]) -> None:
-        """Let a child process compile, unless one has compiled a model of this structure before."""
+        """Compile in a child process, unless one has compiled a model of this structure before."""
         if program_folder.folder() is None:
             return
         names = sorted({name for row in first for name in getattr(row, "x", ())})
@@ -95,7 +95,7 @@ class Builder(Worker):
 
 
 def set_up_jax() -> None:
-    """Let small programs run in the thread that calls them, since another one would have to be waited for.
+    """Have small programs run in the thread that calls them, since another one would have to be waited for.
 
     Kept programs depend on this option, so that the service and its child processes must have the same.
     """
@@ -103,7 +103,7 @@ def set_up_jax() -> None:
 
 
 def compiled(folder: Path, number: int) -> Model:
-    """What the child process does: the model is begun and prepared, and its programs stay."""
+    """Begin and prepare a model in the child process; its programs stay."""
     set_up_jax()
     store = Store(folder / JOURNAL)
     (row,) = [row for row in store.models() if row.number == number]

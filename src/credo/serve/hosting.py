@@ -68,7 +68,7 @@ class BanditModel:
 
     @property
     def rows(self) -> int:
-        """How many rewards were learned."""
+        """The number of rewards learned."""
         return self.bandit.counts.learned
 
     def prepare(self) -> None:
@@ -121,7 +121,7 @@ class BanditModel:
         return {"statuses": statuses}
 
     def _rewarded(self, id: str, content: Reward) -> list[str | None]:
-        """What became of the reward of a decision, or of those of the places of a slate."""
+        """The status of the reward of a decision, or of those of the places of a slate."""
         if content.values is None:
             assert content.value is not None
             return [self.bandit.reward(id, content.value, part=content.part).value]
@@ -129,7 +129,7 @@ class BanditModel:
         return [None if status is None else status.value for status in statuses]
 
     def freeze(self, path: Path) -> Callable[[], None]:
-        """What writes the bandit as it is now into a file: it is written at once."""
+        """Write the bandit as it is now into a file, at once; the function that is returned does nothing."""
         self.bandit.save(path)
         return lambda: None
 
@@ -146,7 +146,7 @@ class BanditModel:
         return digest.hexdigest()
 
     def view(self) -> Answer:
-        """What there is to see."""
+        """The facts about the bandit that are shown."""
         counts = self.bandit.counts
         return {
             "rows": counts.learned,
@@ -253,7 +253,7 @@ class Hosted:
 
     @property
     def learned(self) -> int:
-        """How many rows or rewards its model has learned, also before the latest start."""
+        """The number of rows or rewards that its model has learned, also before the latest start."""
         if self.model is None:
             return 0
         return self.model.rows

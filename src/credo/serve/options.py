@@ -1,4 +1,4 @@
-"""How a service keeps its models. Nothing here uses JAX, or a package of the extra "serve"."""
+"""Options for keeping the models of a service. Nothing here uses JAX, or a package of the extra "serve"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ServiceOptions"]
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """How a service saves its models.
+    """Options for saving the models of a service.
 
     Arguments:
         snapshot_rows: after how many lines a model is saved.

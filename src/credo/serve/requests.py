@@ -1,4 +1,4 @@
-"""What callers send, read from JSON; an error names the field, the value and what is allowed."""
+"""Requests of callers, read from JSON; an error names the field, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ NEW = 100
 WIDE = 10_000
 
 NESTED = 8
-"""How deep objects of a context may be nested."""
+"""The greatest depth to which objects of a context may be nested."""
 
 _FIELDS = {name: ["id", *kind.__struct_fields__] for name, kind in KINDS.items()}
 
 
 class Columns(NamedTuple):
-    """What the cells of a table must hold, so that a row can be refused before it is written down."""
+    """Requirements on the cells of a table, so that a row can be refused before it is written down."""
 
     target: str
     kinds: Mapping[str, Kind] = {}
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
 
     @staticmethod
     def of(schema: Schema, timed: bool) -> Columns:
-        """What a schema asks for; `first` are the columns that it began with."""
+        """The requirements of a schema; `first` are the columns that it began with."""
         goal = schema.target
         kinds: dict[str, Kind] = {column.name: column.kind for column in (*schema.columns, *schema.late)}
         fixed = frozenset(goal.classes) if goal.kind.classed and not goal.first else None

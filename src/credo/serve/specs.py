@@ -1,4 +1,4 @@
-"""What a user asks a model to be."""
+"""The specification of a model, as a user gives it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BanditSpec", "ModelSpec", "TableSpec", "read_spec", "require_name"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 KindName: TypeAlias = Literal["number", "truth", "category", "time", "text"]
-"""What a column may hold."""
+"""The kinds of values that a column may hold."""
 
 KINDS: dict[KindName, Kind] = {
     "number": "numeric",
@@ -50,7 +50,7 @@ OPTIONS = settings_of(Options)
 
 
 def _schema(setting: Setting) -> dict[str, Any]:
-    """What the document says of an option."""
+    """The schema of an option, for the document."""
     number = {int: "integer", float: "number"}.get(setting.kind)
     kinds = [number or "string", "null"]
     schema: dict[str, Any] = {"type": kinds, "description": setting.help}
@@ -125,7 +125,7 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         return UNITS[self.time_unit]
 
     def schema(self) -> Schema | None:
-        """What the columns mean, if they are named; None if they are inferred."""
+        """The schema of the columns, if they are named; None if they are inferred."""
         if self.columns is None:
             return None
         columns = tuple(

@@ -29,7 +29,7 @@ CHUNK = 256
 
 
 def base_path(folder: Path, digest: str) -> Path:
-    """Where a saved session that was sent lies among the snapshots."""
+    """The place among the snapshots of a saved session that was sent."""
     return folder / f"base-{digest}.credo"
 
 
@@ -96,7 +96,7 @@ class TableModel:
 
     @property
     def rows(self) -> int:
-        """How many rows were learned."""
+        """The number of rows learned."""
         return self.session.rows_used
 
     def prepare(self) -> None:
@@ -105,7 +105,7 @@ class TableModel:
 
     @property
     def schema(self) -> Schema:
-        """What the columns mean by now."""
+        """The schema of the columns as it is now."""
         assert isinstance(self.session.encoding, TableEncoding)
         return self.session.encoding.schema
 
@@ -209,7 +209,7 @@ class TableModel:
         return answers
 
     def freeze(self, path: Path) -> Callable[[], None]:
-        """What writes the model as it is now into a file, in whatever thread."""
+        """A function that writes the model as it is now into a file, in whatever thread."""
         frozen = self.session.freeze()
 
         def write() -> None:
@@ -223,7 +223,7 @@ class TableModel:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def view(self) -> Answer:
-        """What there is to see."""
+        """The facts about the model that are shown."""
         session = self.session
         tally = self.session.tally
         rows, loss = tally.curve("nlpd", window=200)

@@ -1,4 +1,4 @@
-"""What a bank has learned about its members, as JSON data and in sentences.
+"""Findings of a bank about its members, as JSON data and in sentences.
 
 The sentences say who leads, whether the world moves, and which widths are believed.
 """
@@ -105,7 +105,7 @@ class Effect(TypedDict):
 
 
 class BankSummary(TypedDict):
-    """What a bank has learned about its members.
+    """The findings of a bank about its members.
 
     `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
     `sharpness` (of the logits of classes), `heavy_tails`, `stacked` (the weight of the regression on what the
@@ -141,7 +141,7 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
 
 
 def summarize_bank(session: Session) -> BankSummary | None:
-    """What the bank of a session has learned about its members; None if it is no bank, or has no row."""
+    """The findings of a session's bank about its members; None if it is no bank, or has no row."""
     tally = session.changes
     members = session.members
     belief = within(session.belief, Bank)
@@ -197,7 +197,7 @@ def summarize_bank(session: Session) -> BankSummary | None:
 
 
 def _level(session: Session) -> str:
-    """How the level of a target that is a number has changed; empty if it has not."""
+    """The change of the level of a target that is a number, in words; empty if there is none."""
     if not session.regression or not len(session.tally.recent):
         return ""
     mean = float(session.scaler.mean()[0])
@@ -261,7 +261,7 @@ def _numbers(values: object) -> list[float]:
 
 
 def _unit(session: Session) -> str:
-    """What an effect is a change of."""
+    """The quantity of which an effect is a change."""
     target = session.encoding.target
     classes = session.encoding.classes
     if session.regression:
@@ -298,7 +298,7 @@ class Effects(NamedTuple):
 
 
 def contrasts(outputs: int, classes: int) -> np.ndarray:
-    """What is reported of C outputs, as a matrix (classes, C) or (1, 1): the one output, or each class
+    """The reported contrasts of C outputs, as a matrix (classes, C) or (1, C): the one output, or each class
     against the mean of all, since logits matter by their differences alone. Of a number it is the first: a
     second one is its dispersion.
     """
@@ -355,7 +355,7 @@ def _inside(belief: object) -> Gaussian:
 
 
 def _positions(belief: Gaussian) -> np.ndarray:
-    """Where the weights of the features stand in the vector of parameters (D, C)."""
+    """The places of the weights of the features in the vector of parameters (D, C)."""
     size = belief.unravel.size
     shapes = jax.eval_shape(belief.unravel, jax.ShapeDtypeStruct((size,), belief.mean.dtype))
     ends = np.cumsum([math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)])
@@ -479,7 +479,7 @@ how many standard errors."""
 
 
 def level_words(target: str, latest: np.ndarray, mean: float, count: int) -> str:
-    """How the level of a target has changed; empty if it has not, or if there are too few rows.
+    """The change of the level of a target, in words; empty if there is none, or if there are too few rows.
 
     The mean of the latest targets (n,) is compared with that of those before them, in standard deviations and
     in standard errors, for which neighbours that differ say how large the noise is.
@@ -537,8 +537,8 @@ def wide_counts(members: Sequence[AnyMember], weights: np.ndarray) -> float:
 
 
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
-    """What else is believed: heavy tails, noise that follows the inputs, sharper classes, and a regression on
-    what the members forecast; or nothing.
+    """The other beliefs in words: heavy tails, noise that follows the inputs, sharper classes, and a
+    regression on what the members forecast; or nothing.
     """
     follows = input_noise(members, weights)
     parts = []
@@ -577,7 +577,7 @@ def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int
 
 
 def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool], inputs: int) -> str:
-    """What a bank does without so that rows of a wide table cost little; empty if it does without nothing.
+    """The parts that a bank omits so that rows of a wide table cost little, in words; empty if it omits none.
 
     Arguments:
         members: the K members.

@@ -1,4 +1,4 @@
-"""What a drift that is a wrapper has reported about changes in a stream so far, in bounded memory.
+"""The reports of a drift that is a wrapper about changes in a stream so far, in bounded memory.
 
 As for the scores, rows are gathered in blocks, and neighbouring blocks are merged when there are too many; so
 are run lengths. The tally is saved with the belief, so that a resumed run continues it.
@@ -29,7 +29,7 @@ _LATER = ("failures", "broken")
 
 
 class ChangeSummary(TypedDict, total=False):
-    """What was reported about changes, as JSON data.
+    """The reports about changes, as JSON data.
 
     A mixture gives the `weights` at the end and the `mean_weights`, by expert, and at which rows an expert
     `failed` and began again. All but a mixture of drifts give the number of `reported` changes, their `rows`,
@@ -57,7 +57,7 @@ class ChangeSummary(TypedDict, total=False):
 
 
 class ChangeTally:
-    """What was reported about changes in a stream so far.
+    """The reports about changes in a stream so far.
 
     Arguments:
         drift: a drift that is a wrapper, or its text.
@@ -163,7 +163,7 @@ class ChangeTally:
 
     @property
     def experts(self) -> list[str]:
-        """What the experts of a mixture, or the members of a bank, are called."""
+        """The names of the experts of a mixture, or of the members of a bank."""
         if self.members:
             return list(self.members)
         return [f"walk:{step:g}" if step else "no drift" for step in defaults.MIXTURE]

@@ -1,4 +1,4 @@
-"""What a session carries from one row to the next, which a file holds, and whether its parts fit together."""
+"""The state of a session between two rows, which a file holds, and the check that its parts fit together."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from credo.tables.lags import History
 __all__ = ["HorizonScores", "HorizonSummary", "Spreads", "sample_crps"]
 
 METHODS = ("credo", "naive", "seasonal_naive")
-"""Whose forecasts are scored."""
+"""The methods whose forecasts are scored."""
 
 
 class HorizonSummary(TypedDict):
@@ -45,7 +45,7 @@ def sample_crps(y: np.ndarray, draws: np.ndarray, fair: bool = True) -> np.ndarr
 
 
 class Spreads:
-    """How far targets lay from the one h steps before so far: what the naive forecasts are as wide as.
+    """The gaps so far between targets and those h steps before, which give the naive forecasts their widths.
 
     `steps` are the distances (K,) in steps; `total` and `count` (K,) sum the squared gaps.
     """
@@ -106,7 +106,7 @@ class HorizonScores:
         self.history = self.spreads.add(self.history, ticks, values)
 
     def _back(self, season: int) -> np.ndarray:
-        """How many steps before each of the next ones the latest target of its part of the season lies."""
+        """The steps back from each of the next ones to the latest target of its part of the season."""
         return season * -(-self.steps // season)
 
     def naive(self, origin: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""How much worse the forecasts of a session get if a column is shuffled."""
+"""Permutation importance: how much worse the forecasts of a session get if a column is shuffled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 20
 
 @dataclass(frozen=True)
 class Importance:
-    """What shuffling each of D columns does to the forecasts of N rows, by falling rise of the NLPD.
+    """The effect of shuffling each of D columns on the forecasts of N rows, by falling rise of the NLPD.
 
     Attributes:
         rows: N, the rows that were scored.
@@ -134,7 +134,7 @@ def permutation_importance(
 
 
 def no_table(encoding: Encoding) -> str:
-    """What the rows are if they have no columns to compare; "" for those of a table."""
+    """The kind of rows, if they have no columns to compare; "" for those of a table."""
     if isinstance(encoding, SeriesEncoding):
         return "a series"
     if isinstance(encoding, TableEncoding):
@@ -154,7 +154,7 @@ def _encoded(encoding: TableEncoding, rows: Rows | Iterable[Chunk]) -> Block:
 
 
 def _features(schema: Schema) -> dict[str, slice]:
-    """Where the features of each column stand in a row."""
+    """The places of the features of each column in a row."""
     ends = np.cumsum([len(column.features) for column in schema.columns])
     late = schema.first_width + np.cumsum([len(column.features) for column in schema.late])
     return {

@@ -33,7 +33,7 @@ __all__ = ["Lagged", "Multistep", "groups"]
 
 
 GROWTH = 3
-"""How many times as far each group of steps reaches as the one before, about."""
+"""The approximate factor by which each group of steps reaches further than the one before."""
 
 
 def groups(horizon: int) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ def forecast_direct(
 
 
 Multistep: TypeAlias = Literal["recursive", "direct"]
-"""How several steps are forecast."""
+"""The way in which several steps are forecast."""
 
 FEWEST = 20
 """The fewest rows that say what the step and the seasons of a series are."""
@@ -184,7 +184,7 @@ class Lagged:
 
     @property
     def encoding(self) -> SeriesEncoding:
-        """How rows get their lags and become arrays."""
+        """The encoding by which rows get their lags and become arrays."""
         encoding = self.session.encoding
         assert isinstance(encoding, SeriesEncoding)
         return encoding

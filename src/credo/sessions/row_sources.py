@@ -1,4 +1,4 @@
-"""Where rows come from: named data sets, tables from a file or from standard input, and series in time."""
+"""Sources of rows: named data sets, tables from a file or from standard input, and series in time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RowSource:
     share: Callable[[], float | None] = lambda: None
 
     def suit(self, parameters: int) -> int:
-        """Let the chunks grow as long as suits a learner with so many parameters.
+        """Allow the chunks to grow as long as suits a learner with so many parameters.
 
         A call costs as much as learning a few rows. But rows that it lacks cost something too: as much as
         moving the belief, which is large if there are many parameters. And a chunk should take well below

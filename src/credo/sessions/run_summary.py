@@ -49,11 +49,11 @@ MEANING = {
     "width_90": "mean width of the 90% interval, in units of the target",
     "coverage_90": "share inside the 90% interval (0.90 is right)",
 }
-"""What the metrics mean, in the order of the table."""
+"""The meanings of the metrics, in the order of the table."""
 
 
 class RowCounts(TypedDict):
-    """How many rows there were, and what was wrong with some."""
+    """Counts of the rows, and what was wrong with some."""
 
     read: int
     learned: int
@@ -86,7 +86,7 @@ class OfClass(TypedDict):
 
 
 class ReportedChanges(ChangeSummary):
-    """What was reported about changes, in numbers and in words."""
+    """The reports about changes, in numbers and in words."""
 
     sentences: list[str]
 
@@ -170,7 +170,7 @@ class Results:
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is."""
+        """The name of the baseline."""
         if self.session.regression:
             return "running mean"
         return "running majority"

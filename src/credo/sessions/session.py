@@ -50,7 +50,7 @@ __all__ = ["Session"]
 
 
 class FrozenSession:
-    """What `Session.freeze` gives: a session at one moment.
+    """A session at one moment, as `Session.freeze` gives it.
 
     Arguments:
         parts: what a `State` holds beside the belief.
@@ -67,7 +67,7 @@ class FrozenSession:
 
     @property
     def rows_used(self) -> int:
-        """How many rows were learned from."""
+        """The number of rows learned from."""
         rows: int = self._parts["rows_used"]
         return rows
 
@@ -124,7 +124,7 @@ def changing(method: M) -> M:
 
 
 MOST = 256
-"""How many calls may wait: to count a row costs as much as to count many."""
+"""The most calls that may wait: to count a row costs as much as to count many."""
 
 
 class Scored(NamedTuple):

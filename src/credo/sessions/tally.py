@@ -104,9 +104,9 @@ _WIDTH = 2 * float(ndtri(0.95))
 ColumnName: TypeAlias = Literal[
     "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
 ]
-"""What is summed: `loss` is 0/1 or the squared error, `extra` the Brier score or the absolute error; of the
-`base`line too, and of the last value as a forecast. `compared` is the NLPD of a forecast beside ours: a
-plug-in one for single learners, and for a bank that of its members before it is scaled."""
+"""The quantities that are summed: `loss` is 0/1 or the squared error, `extra` the Brier score or the absolute
+error; of the `base`line too, and of the last value as a forecast. `compared` is the NLPD of a forecast beside
+ours: a plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
 _STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits")
@@ -170,7 +170,7 @@ class Tally(Marks):
         self.by_class.widen(classes)
 
     def class_baseline(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How the class frequencies so far predict each label, which is then counted.
+        """Forecast each label by the class frequencies so far, and count it.
 
         Arguments:
             y: (n,) class numbers, in the order of the rows.
