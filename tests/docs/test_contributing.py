@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the sources is so: who may print, and where tests stand."""
+"""The sources are as CONTRIBUTING.md says: who may print, how docstrings begin, and where tests stand."""
 
 from __future__ import annotations
 
@@ -79,6 +79,30 @@ def nested_conditionals(tree: ast.Module) -> list[int]:
             for inner in ast.walk(part)
         )
     ]
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+    assert {name: found for name, tree in trees.items() if (found := roundabout(tree))} == {}
+
+
+def test_a_docstring_that_begins_roundabout_is_found() -> None:
+    tree = ast.parse('"""What is here."""\nA = 1\n"""The one."""\nclass B:\n    """Let it be."""\n')
+    assert roundabout(tree) == ["What in line 1", "Let in line 5"]
+
+
+def roundabout(tree: ast.Module) -> list[str]:
+    """The docstrings, with those below constants, that begin with neither a noun nor a plain verb."""
+    words = {"What", "How", "Let", "Where", "Who", "Whose", "Why", "When"}
+    texts = [
+        (first[0], node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and (first := node.value.value.split())
+    ]
+    return [f"{word} in line {line}" for word, line in texts if word in words]
 
 
 def test_tests_are_ordered_as_the_rooms_are() -> None:
