@@ -287,7 +287,8 @@ def default_learner(space: Space) -> tuple[GaussianProcess, ProcessBelief]:
     The belief has the kind of those that are fitted, and room for one row, since none is learned by it.
     """
     with jax.enable_x64(False):  # files of it can then be read whatever JAX is set to
-        learner = jax.tree.map(jnp.asarray, GaussianProcess(space.size, size=1))  # of arrays: see `core.kept`
+        # of arrays, since a program with numbers of Python's is not kept
+        learner = jax.tree.map(jnp.asarray, GaussianProcess(space.size, size=1))
         return learner, learner.init()
 
 
