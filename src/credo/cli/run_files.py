@@ -295,6 +295,7 @@ class ForecastFile:
     def mark(self) -> None:
         """Note in the session how much of the file belongs to its rows, and bring it to the disk."""
         if self.file is not None:
+            # the rows are on the disk before the session says that they are
             os.fsync(self.file.fileno())
             progress = self.session.progress
             progress.forecast_bytes = self.file.tell()

@@ -83,6 +83,8 @@ def _put(path: Path, target: Path) -> None:
     """Put a file, brought to the disk, in the place of another, with no right that the other had not."""
     if target.exists():
         path.chmod(path.stat().st_mode & target.stat().st_mode & 0o777)
+    # the content is on the disk before the name points to it, and then the name: whatever crashes, the name
+    # stands for the old content or for all of the new
     with path.open("rb") as written:
         os.fsync(written.fileno())
     os.replace(path, target)

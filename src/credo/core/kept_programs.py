@@ -59,6 +59,7 @@ class _Compiling:
     """The number of threads that compile a program to be kept, and JAX's option that is changed meanwhile."""
 
     def __init__(self) -> None:
+        # JAX's option is one for all threads: the first that compiles changes it, and the last puts it back
         self.lock = threading.Lock()
         self.count = 0
         self.usual = 0.0

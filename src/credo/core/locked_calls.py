@@ -21,6 +21,7 @@ class Turns:
     __slots__ = ("lock",)
 
     def __init__(self) -> None:
+        # taken again by the same thread where one such method calls another
         self.lock = threading.RLock()
 
     def __reduce__(self) -> tuple[type[Turns], tuple[()]]:

@@ -60,6 +60,7 @@ def _lock(file: int) -> None:
     else:
         import fcntl
 
+        # of the open file and not of the process, so that a second writer in this process is kept out, too
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

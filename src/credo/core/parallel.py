@@ -63,6 +63,7 @@ class Crew:
             from credo.core.actors import join_cluster
 
             join_cluster(ray)
+        # whoever gets a worker from here has it alone until it is put back; None stands for one to be begun
         self._free: queue.SimpleQueue[Post | None] = queue.SimpleQueue()
         self._all: list[Post] = []
         for _ in range(jobs):

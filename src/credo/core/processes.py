@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 __all__ = ["Answer", "Desk", "Gone", "Hire", "Post", "Process", "begin_process"]
 
 
+# The environment belongs to the whole process: one thread at a time changes it while it begins another one.
 _BEGINNING = threading.Lock()
 
 

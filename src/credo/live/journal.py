@@ -38,6 +38,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
         self.path = Path(path)
         self.what = what
+        # two locks, so that lines are written while others are flushed; the next flush takes many at once
         self._writing = threading.Lock()
         self._flushing = threading.Lock()
         self._waits = False
@@ -48,6 +49,7 @@ class Journal:
             self._claim()
             if self._file.tell() and self._read(self._file.tell() - 1) != b"\n":
                 self._file.write(b"\n")  # a crash left it within a line
+            # the content first, then the name: a name without its content would be an empty journal
             _flush(self._file.fileno())
             _flush_folder(self.path.parent)
             self._durable = self._file.tell()
@@ -109,6 +111,7 @@ class Journal:
             self._require_sound()
             if self._durable >= end:
                 return
+            # asked again under the lock: what came while this thread waited is flushed with it
             end = self._file.tell()
             try:
                 _flush(self._file.fileno())

@@ -74,6 +74,7 @@ class Readings:
         try:
             with self._path.open("ab") as file:
                 file.write(_line(reading).encode())
+                # on the disk before a row is learned: after a crash the same rows are the same lines again
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

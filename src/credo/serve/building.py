@@ -44,6 +44,7 @@ class Builder(Worker):
         super().__init__("credo-builder")
         self.folder = folder
         self._done = done
+        # a build takes seconds: requests only put a model here, and `done` hands it to the learner
         self._queue: queue.SimpleQueue[tuple[Hosted, bool] | None] = queue.SimpleQueue()
         self._known: set[bytes] = set()
 

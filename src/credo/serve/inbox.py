@@ -19,6 +19,7 @@ class Inbox(Generic[T]):
 
     def __init__(self, size: Callable[[T], int] = lambda thing: 1) -> None:
         self._size = size
+        # one lock for both: whether the thread waits, and whether anything is left, change together
         lock = threading.RLock()
         self.turn = threading.Condition(lock)
         self._empty = threading.Condition(lock)
@@ -49,6 +50,7 @@ class Inbox(Generic[T]):
             self._waiting = True
             if not self._things and not self.ending:
                 self.turn.wait(seconds)
+            # another thread does this one's work: to take things now would be to do them out of their order
             while self._lent:
                 self._late = True
                 self.turn.wait()

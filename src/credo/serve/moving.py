@@ -26,6 +26,7 @@ class _Move:
         self.model = model
         self.row = row
         self.path = folder / row.file
+        # set by the writer once the lines are gone from the journal, or must stay
         self.done = threading.Event()
         self.moved = False
 
@@ -48,6 +49,7 @@ def move_old_lines(store: Store, writer: Writer, model: int, before: float) -> i
     moved = 0
     folder = archive_folder(store.path)
     while len(lines := store.movable(model, before, MOST)) >= LEAST:
+        # the file first, then the journal: a crash between leaves the lines in both, and never in neither
         move = _Move(model, write_lines(folder, model, lines), folder)
         writer.submit(move, always=True)
         move.done.wait()

@@ -58,6 +58,7 @@ class _Note:
     def __init__(self, frozen: _Frozen, digest: str) -> None:
         self.frozen = frozen
         self.digest = digest
+        # the thread of the snapshots waits for it: the note is written by the writer, after its lines
         self.done = threading.Event()
         self.old: list[str] = []
 
@@ -92,6 +93,7 @@ class Snapshots(Worker):
         self.folder = folder
         self._writer = writer
         self._keep = keep
+        # the learner freezes, which is quick, and this thread writes; nothing else passes between them
         self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
         self.failure = ""
 
@@ -115,6 +117,7 @@ class Snapshots(Worker):
         """Write until the end."""
         while (frozen := self._queue.get()) is not None:
             try:
+                # the file is whole before the journal knows it: a crash between leaves one that nobody reads
                 frozen.write()
                 digest = hashlib.sha256(frozen.path.read_bytes()).hexdigest()
             except (CredoError, OSError) as error:

@@ -429,6 +429,7 @@ class Session(Runner):
     def _view(self) -> View:
         """The state now or, while another thread changes it, before that change."""
         latest = self._latest
+        # a reader waits for nobody where there is a view: while rows are learned, it gets the one before them
         if not self._turns.lock.acquire(blocking=latest is None):
             assert latest is not None
             return self._latest or latest

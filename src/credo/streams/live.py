@@ -166,6 +166,7 @@ class Pack(Generic[B]):
         self._form = Form.of(WordLayout.of(setting), WordLayout.of(start), key_kind)
         self._setting = self._form.setting.give(setting)
         self._last: deque[Last] = deque([_begun(self._form, start)], maxlen=1)
+        # a step uses up the arrays of the belief before it, so nobody may read them meanwhile
         self._lock = threading.Lock()
         self._programs: dict[object, Program] = {}
 

@@ -39,7 +39,9 @@ class Pipe(io.RawIOBase):
         self._file = file
         self._deadline = time.monotonic() + patience
         self.patient = True
+        # a thread reads ahead, since a read cannot be interrupted; the queue is all that both threads touch
         self._blocks: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
+        # the reader may be so many blocks ahead and no more: a pipe can be faster than a learner for hours
         self._room = threading.BoundedSemaphore(_AHEAD)
         self._ready: bytes | None = None
         threading.Thread(target=self._fill, daemon=True, name="credo-pipe").start()
@@ -190,6 +192,7 @@ def read_ahead(
     """
     ready: queue.SimpleQueue[tuple[T | None, BaseException | None, bool]] = queue.SimpleQueue()
     room = threading.Semaphore(depth)
+    # `finally` sets this before it makes room, so that a reader who waits for room sees it and ends
     ended = threading.Event()
 
     def fill() -> None:

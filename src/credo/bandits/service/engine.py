@@ -109,6 +109,9 @@ class Engine:
     caster: Caster = field(default_factory=Caster)
 
     def __post_init__(self) -> None:
+        # `writing` is held while a belief changes or is saved, `books` while the window, the encoders and the
+        # log change; who needs both takes `writing` first. Decisions need the books alone, so that they do
+        # not wait for an update. Both may be taken again by the same thread, as in a handler of a signal.
         self.writing = threading.RLock()
         self.books = threading.RLock()
         self.flights = Flights(self.books)

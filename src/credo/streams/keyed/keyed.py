@@ -101,6 +101,7 @@ class Keyed(Generic[B]):
         random = None if key is None else as_key(key)
         of_inputs = prior if callable(prior) else None
         self.offset = 0
+        # the stack is given away to each step and replaced by what comes back: two steps must not overlap
         self._lock = threading.Lock()
         self._engine = Engine(
             *(learner, of_inputs), tile=tile, capacity=capacity, pooled=pooled, evict=evict, random=random
