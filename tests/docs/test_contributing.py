@@ -47,12 +47,14 @@ def test_each_assignment_is_one_thought() -> None:
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
     assert {name: lines for name, tree in trees.items() if (lines := parallel_assignments(tree))} == {}
     assert {name: lines for name, tree in trees.items() if (lines := nested_conditionals(tree))} == {}
+    assert {name: lines for name, tree in trees.items() if (lines := spread_tuples(tree))} == {}
 
 
 def test_what_is_dense_is_found() -> None:
     tree = ast.parse("a, b = 1, 2\nc = 1 if a else 2 if b else 3\na, b = b, a\nd, e = f(a)\n")
     assert parallel_assignments(tree) == [1]
     assert nested_conditionals(tree) == [2]
+    assert spread_tuples(ast.parse("f(*(a, b), c)\nf(*(a, b, c))\nf(*a)")) == [2]
 
 
 def parallel_assignments(tree: ast.Module) -> list[int]:
@@ -64,6 +66,17 @@ def parallel_assignments(tree: ast.Module) -> list[int]:
         and isinstance(names := node.targets[0], ast.Tuple)
         and isinstance(values := node.value, ast.Tuple)
         and {ast.unparse(name) for name in names.elts} != {ast.unparse(value) for value in values.elts}
+    ]
+
+
+def spread_tuples(tree: ast.Module) -> list[int]:
+    """The lines of calls into which a tuple of three values or more is spread that is written out there."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for part in node.args
+        if isinstance(part, ast.Starred) and isinstance(part.value, ast.Tuple) and len(part.value.elts) > 2
     ]
 
 

@@ -650,7 +650,7 @@ def measure(
     except CredoError as error:
         return None, f"importance of the columns: {error}"
     loss = "rmse" if session.regression else "error"
-    numbers = zip(found.columns, *(found.nlpd, found.nlpd_se, found.loss), strict=True)
+    numbers = zip(found.columns, found.nlpd, found.nlpd_se, found.loss, strict=True)
     return {
         "rows": found.rows,
         "of": HELD_OUT if held_out else LATEST,

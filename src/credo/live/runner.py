@@ -268,10 +268,8 @@ class Runner:
             own = np.ones(first) if early.weights is None else early.weights
             waiting = max(0, WARMUP - len(self.early.y))
             steps = early.dts
-            self.early.keep(
-                *(early.x[:waiting], early.y[:waiting], own[:waiting]),
-                None if steps is None else steps[:waiting],
-            )
+            waiting_steps = None if steps is None else steps[:waiting]
+            self.early.keep(early.x[:waiting], early.y[:waiting], own[:waiting], waiting_steps)
             if steps is not None:  # time stands still until these rows are learned
                 steps = np.where(np.arange(first) < waiting, 0.0, steps)
             passing = standardised(early._replace(weights=np.zeros(first), dts=steps), part)

@@ -129,7 +129,7 @@ class Shard:
         rows = batch.after(self.line)
         if rows.keys:
             told = self.keyed.learn(
-                *(rows.keys, rows.x, rows.y, rows.weights), times=rows.times, late=self.plan.late
+                rows.keys, rows.x, rows.y, rows.weights, times=rows.times, late=self.plan.late
             )
             self.tally.add(rows, told, stay=self.plan.evict is None)
             self._write(rows, told)
@@ -674,7 +674,10 @@ def _continued(state: archive.Archive, place: Place, options: KeyedOptions) -> t
             raise FormatError(f"{place} must be of a table; got {type(encoding).__name__}.")
         scaler = Moments.from_arrays(arrays["scaler"], "scaler")
         feed = Feed(
-            *(encoding, Marks(**meta["marks"]), options.batch, scaler),
+            encoding,
+            Marks(**meta["marks"]),
+            options.batch,
+            scaler,
             line=meta["line"],
             read=_pair(meta["read"]),
             files=[FileEnd(name, size, line, _pair(read)) for name, size, line, read in meta["files"]],

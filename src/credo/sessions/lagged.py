@@ -323,7 +323,9 @@ class Lagged:
         kind = "direct" if files else "recursive"
         multistep = require_choice("multistep", kind, get_args(Multistep))
         series = Lagged(
-            *(columns.clock.name, columns.target, encoding.horizon),
+            columns.clock.name,
+            columns.target,
+            encoding.horizon,
             seasons=encoding.used,
             known=columns.known,
             multistep=multistep,
