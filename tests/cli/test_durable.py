@@ -256,8 +256,8 @@ def test_predictions_go_on_where_a_new_class_comes(
 def test_checkpoint_and_predictions_are_checked(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     for words, says in (
-        (("--checkpoint", "-1"), "--checkpoint must be a number of seconds, 0 or more; got -1"),
-        (("--checkpoint", "nan"), "--checkpoint must be a number of seconds, 0 or more; got nan"),
+        (("--checkpoint", "-1"), "--checkpoint must be finite and at least 0; got -1"),
+        (("--checkpoint", "nan"), "--checkpoint must be finite and at least 0; got nan"),
         (("--again",), "--again is for --resume"),
         (("--predictions", "p.txt"), "--predictions p.txt must end in .csv, .jsonl"),
         (("--predictions", "no/p.csv"), "the folder no does not exist"),
