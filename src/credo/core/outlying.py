@@ -16,6 +16,7 @@ import numpy as np
 
 __all__ = [
     "ABSURD",
+    "CLOSE",
     "EARLY",
     "FAR",
     "SCALARS",

@@ -10,6 +10,8 @@ import numpy as np
 
 from credo.core.errors import FormatError
 from credo.core.outlying import (
+    ABSURD,
+    CLOSE,
     EARLY,
     FAR,
     SCALARS,
@@ -82,25 +84,34 @@ class ColumnMoments:
             return 0.0
         limit = min(clip, math.sqrt(self.count))
         away = (x - mean) / sd
+        if abs(away) <= limit and limit <= ABSURD:  # as nearly all are
+            return away
         return float(standardise(SCALARS, away, limit))
 
     def _observe(self, x: float, weight: float, mean: float, sd: float) -> None:
         if not abs(x) <= LARGEST:
             return
-        if self.count > EARLY and abs(x - mean) <= FAR * sd:  # as nearly all are
-            self._end_streak()
-            self._add(x, weight)
+        streaks = self.streaks
+        early = self.count <= EARLY and not streaks.restarts
+        # within the limits of every count, and not near the latest: the rule would say the same, more slowly
+        near = abs(x - mean) <= FAR * sd
+        if near and not (early and abs(x - streaks.mean) <= CLOSE * sd):
+            self._add_usual(x, weight, early)
             return
         known = Known(sd, known_spread(mean, sd), self.count, self.total)
-        early = self.count <= EARLY and not self.streaks.restarts
-        if is_far(SCALARS, x - mean, known) or is_close(x, known, self.streaks):
+        if is_far(SCALARS, x - mean, known) or is_close(x, known, streaks):
             self._observe_unusual(x, weight, mean, known)
-        elif early:
-            self.streaks = self.streaks._replace(length=-1.0, mean=x, var=0.0)
-            self._add(x, weight)
+        else:
+            self._add_usual(x, weight, early)
+
+    def _add_usual(self, x: float, weight: float, early: bool) -> None:
+        """Add an entry that is neither far nor close, which the next one may be close to if it is early."""
+        streaks = self.streaks
+        if early:
+            self.streaks = Streaks(-1.0, x, 0.0, streaks.restarts, streaks.events, streaks.farthest)
         else:
             self._end_streak()
-            self._add(x, weight)
+        self._add(x, weight)
 
     def _observe_unusual(self, x: float, weight: float, mean: float, known: Known) -> None:
         """Take in an entry that is far from the others, or too close to those before it."""
