@@ -10,7 +10,6 @@ import numpy as np
 
 from credo.core.errors import FormatError
 from credo.core.outlying import (
-    ABSURD,
     CLOSE,
     EARLY,
     FAR,
@@ -71,6 +70,12 @@ class ColumnMoments:
         """The `z` of an entry, which is then taken in."""
         mean = self.mean
         sd = self.sd
+        away = x - mean
+        if self.count > EARLY and abs(away) <= FAR * sd and known_spread(mean, sd):  # as nearly all are
+            limit = min(clip, math.sqrt(self.count))
+            self._end_streak()
+            self._add(x, 1.0)
+            return min(max(away / sd, -limit), limit)
         z = self._z(x, clip, mean, sd)
         self._observe(x, 1.0, mean, sd)
         return z
@@ -84,8 +89,6 @@ class ColumnMoments:
             return 0.0
         limit = min(clip, math.sqrt(self.count))
         away = (x - mean) / sd
-        if abs(away) <= limit and limit <= ABSURD:  # as nearly all are
-            return away
         return float(standardise(SCALARS, away, limit))
 
     def _observe(self, x: float, weight: float, mean: float, sd: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.core.errors import DataError, FormatError, Named, Sentence
-from credo.core.outlying import known_spread, standardise
+from credo.core.outlying import ABSURD, known_spread, standardise
 from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.moments import Moments
@@ -242,7 +242,10 @@ class Encoder:
         spread = known_spread(mean, sd)
         every = np.count_nonzero(spread) == spread.size
         away = (values - mean) / (sd if every else np.where(spread, sd, 1.0))
-        z = standardise(np, away, shrunk_clip(count, self.clip))
+        limit = shrunk_clip(count, self.clip)
+        z = np.maximum(np.minimum(away, limit), -limit)
+        if np.count_nonzero(np.abs(away) > ABSURD):  # which is rare, and takes twice the passes
+            z = standardise(np, away, limit)
         return after, z if every else np.where(spread, z, 0.0)
 
     def observed(self, chunk: Chunk) -> np.ndarray:

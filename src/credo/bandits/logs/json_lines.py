@@ -148,6 +148,10 @@ def _same(array: np.ndarray) -> np.ndarray:
     return array
 
 
+_PLAIN = frozenset((float, int, str, bool, type(None)))
+"""The types of values that JSON has as they are."""
+
+
 def plain(
     value: Any,
     single: Callable[[Any], Any] = _known,
@@ -156,6 +160,8 @@ def plain(
     """A value as JSON has it: arrays as lists, names and times as texts, and single values as `single` has
     them, which `every` does to an array of finite numbers or of truth values.
     """
+    if type(value) in _PLAIN:
+        return single(value)
     if isinstance(value, np.generic | np.ndarray | jax.Array):
         whole = _whole(value)
         if whole is not None:

@@ -336,6 +336,7 @@ class FeatureEncoder:
         self.what = what
         self.size = features.slots
         self._known: dict[str, _Entry] = {}
+        self._read_names: set[str] = set()  # of times and words, whose values must be read
         self._used = 1
         self._own = features.slots - features.spare  # the places that names may have for themselves
         self._shared: dict[int, ColumnMoments] = {}  # of the numbers that share a place
@@ -451,8 +452,8 @@ class FeatureEncoder:
         """The values by name: floats, truth values, times, texts and tags, and None if one is missing."""
         cells: dict[str, Any] = {}
         for label, cell in cells_of(context, self.what).items():
-            read = isinstance(self._known.get(label), (_Time, _Words))
-            if type(cell) is float and math.isfinite(cell) and not read:  # as most are
+            plain = type(cell) is float and math.isfinite(cell)
+            if plain and label not in self._read_names:  # as most are
                 cells[label] = cell
                 continue
             if cell is None or (type(cell) is float and cell != cell):
@@ -497,7 +498,7 @@ class FeatureEncoder:
                 continue
             if value == () or not self._has_room(value):
                 continue
-            self._known[name] = self._entry(value)
+            self._keep(name, self._entry(value))
             self._used += self._wanted(value)
         for name, value in cells.items():
             entry = self._known.get(name)
@@ -519,6 +520,11 @@ class FeatureEncoder:
         if texts is None:
             return _Number(self._used)
         return _Text(self._used, {texts[0]: self._used + 1})
+
+    def _keep(self, name: str, entry: _Entry) -> None:
+        self._known[name] = entry
+        if isinstance(entry, _Time | _Words):
+            self._read_names.add(name)
 
     def _wanted(self, value: Any) -> int:
         """The number of places that a new name with this value takes."""
@@ -581,7 +587,7 @@ class FeatureEncoder:
         taken = {0}
         for name, (place, *parts) in saved["known"].items():
             entry = _restored(int(place), parts)
-            encoder._known[name] = entry
+            encoder._keep(name, entry)
             taken.update(entry.parts(name))
         for shared, state in saved.get("shared", {}).items():
             if not 0 < int(shared) < encoder.size:
