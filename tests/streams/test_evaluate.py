@@ -220,3 +220,16 @@ def test_monte_carlo_forecasts_draw_anew_at_every_step() -> None:
         LOGISTIC, LOGISTIC.init(START), (X, LABELS), method="linearized-mc", key=key, chunk=9
     )
     np.testing.assert_array_equal(once.scores.log_prob, twice.scores.log_prob)
+
+
+def test_a_row_is_learned_by_its_observation_and_scored_by_its_target() -> None:
+    learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+    belief = learner.init(jnp.zeros(2))
+    xs, ys = np.ones((4, 2)), np.ones(4)
+    plain, told, _ = credo.streams.score_chunk(learner, belief, xs, ys)
+    other, scored, _ = credo.streams.score_chunk(learner, belief, xs, ys, targets=ys + 2.0)
+    np.testing.assert_array_equal(plain.mean, other.mean)
+    assert told.mean is not None and told.sd is not None
+    near = np.asarray((ys - told.mean) / told.sd)
+    far = np.asarray((ys + 2.0 - told.mean) / told.sd)
+    np.testing.assert_allclose(scored.log_prob - told.log_prob, (near**2 - far**2) / 2, rtol=1e-10)

@@ -305,3 +305,19 @@ def test_a_row_is_taken_in_with_the_bits_of_its_entries_one_by_one(trial: int) -
         for name, array in slow.arrays().items():
             np.testing.assert_array_equal(quick.arrays()[name], array)
     assert 0 < taken < count
+
+
+def test_ten_far_entries_in_a_row_are_taken_in_beside_what_was_there() -> None:
+    """Twenty standard deviations away: a change of level, and no other units."""
+    x = np.random.default_rng(4).normal(size=130)
+    x[110:] += 20.0
+    column, naive, moments = ColumnMoments(), Naive(), RunningMoments.empty((1,), float)
+    for entry in x.tolist():
+        column.observe(entry)
+        naive.observe(entry)
+        moments = moments.observe(jnp.full(1, entry))
+    assert naive.count == 130 and naive.restarts == 0
+    scanned = Moments.empty(1).scan(x[:, None])[0]
+    for mean, sd in ((column.mean, column.sd), (scanned.mean()[0], scanned.sd()[0])):
+        np.testing.assert_allclose((mean, sd), (naive.mean, naive.sd), rtol=1e-10)
+    np.testing.assert_allclose((moments.mean[0], moments.sd[0]), (naive.mean, naive.sd), rtol=1e-10)

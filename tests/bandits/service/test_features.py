@@ -190,6 +190,13 @@ def test_times_and_texts_without_places_share_those_of_others() -> None:
     assert all(np.isfinite(row).all() and row[3:].any() for row in rows)
 
 
+def test_where_numbers_are_not_standardised_a_time_is_in_years_from_the_first() -> None:
+    encoder = FeatureEncoder(Features(slots=8, standardise=False))
+    days = ("2026-01-01", "2026-01-01", "2027-01-01")
+    years = [float(encoder.encode({"at": day})[1]) for day in days]
+    np.testing.assert_allclose(years, [0.0, 0.0, 365 / 365.2425], rtol=1e-12)
+
+
 @pytest.mark.parametrize("wrong", ["soon", 3.0, 3, True, ["2026-11-29"]])
 def test_a_name_that_holds_times_refuses_all_else(wrong: Any) -> None:
     encoder = FeatureEncoder(Features(slots=8))
