@@ -16,9 +16,9 @@ import numpy as np
 
 from credo.adapt import Bank, Calibrated, Calibration, Experts, Stacking
 from credo.adapt.nested import within
-from credo.beliefs import Gaussian
+from credo.beliefs import Gaussian, InverseGamma
 from credo.core.groups import pick
-from credo.core.types import Array
+from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance, Diagonal
 from credo.learners import GaussianClasses, NearestNeighbours, RecursiveLearner
 from credo.linalg.jacobians import DenseRows
@@ -221,7 +221,9 @@ def _stacked(belief: object) -> float:
     around = within(belief, Stacking)
     if around is None:
         return 0.0
-    return float(around.share)
+    # in NumPy: each eager operation of JAX would be a program of its own, fetched or compiled for one number
+    shares = np.exp(np.asarray(around.log_joint, float)).sum(axis=0)
+    return float(shares[1])
 
 
 def _widths(learner: Experts, belief: Bank, stacked: float = 0.0) -> Widths:  # type: ignore[type-arg]
@@ -238,7 +240,7 @@ def _widths(learner: Experts, belief: Bank, stacked: float = 0.0) -> Widths:  # 
             if not isinstance(member, GaussianClasses | NearestNeighbours):  # these have no variance
                 scales[1.0] = scales.get(1.0, 0.0) + weight
             continue
-        own = _numbers(member.variance_factors)
+        own = [0.0] * member.plugin + _numbers(member.scales)
         factors = _numbers(member.sharpness)
         # the candidates with the forecast's own tails and sharpness come first, then those with others
         shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
@@ -368,14 +370,16 @@ def _variances(belief: Gaussian, rows: np.ndarray) -> np.ndarray:
     """The variances of some linear functions (n, P) of the parameters (n,)."""
     if not len(rows):
         return np.zeros(0)
-    unit = 1.0 if belief.noise is None else float(belief.noise.mean)
-    return unit * np.asarray(_pushed(belief.cov, rows.astype(belief.mean.dtype)), float)
+    unit, pushed = _pushed(belief.noise, belief.cov, rows.astype(belief.mean.dtype))
+    return float(unit) * np.asarray(pushed, float)
 
 
 @jax.jit
-def _pushed(cov: Covariance, rows: Array) -> Array:
+def _pushed(noise: InverseGamma | None, cov: Covariance, rows: Array) -> tuple[ArrayLike, Array]:
+    """The unit of the variances, and the variances of linear functions (n, P) in that unit (n,)."""
+    unit = 1.0 if noise is None else noise.mean
     pushed: Array = jnp.diagonal(cov.push(cov.admit(DenseRows(rows))))
-    return pushed
+    return unit, pushed
 
 
 def walk_of(member: AnyMember) -> float:
