@@ -19,6 +19,7 @@ from scipy.stats import norm
 
 import credo
 from credo.learners.curvatures import Penalty
+from credo.models import model as models
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/correctness.md"
 TRUTH = np.array([0.5, 1.0])
@@ -54,6 +55,7 @@ DRAWS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
 LEARNERS: dict[str, Callable[[credo.Model], Any]] = {
     "extended_kalman": credo.extended_kalman,
     "iterated_ekf": credo.iterated_ekf,
+    "blr": lambda model: credo.blr(model, credo.Full()),
 }
 
 
@@ -106,6 +108,59 @@ def test_the_page_says_how_far_off_a_single_step_ends(name: str) -> None:
     covered, lost = honesty("extended_kalman", name, 100.0)
     share, sets = claimed(name, 100.0, "extended_kalman")
     assert covered == pytest.approx(share, abs=0.011) and abs(lost - sets) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_ten_steps_of_blr_from_a_wide_prior_end_where_the_truth_is(name: str) -> None:
+    covered, lost = honesty("blr", name, 100.0)
+    share, sets = claimed(name, 100.0, "blr")
+    assert 0.84 <= covered <= 0.92 and lost == 0
+    assert covered == pytest.approx(share, abs=0.011) and sets == 0
+
+
+@pytest.mark.parametrize(("at", "y"), [(0.0, 1e-4), (30.0, 20.0)], ids=["far up", "down by thirty steps"])
+def test_iterations_that_cannot_come_to_the_mode_in_time_start_there(at: float, y: float) -> None:
+    model = credo.Model(line, LIKELIHOODS["exponential"])
+    learner = credo.blr(model, credo.Full(), iterations=60)
+    few = credo.blr(model, credo.Full(), iterations=10)
+    prior = learner.init(np.array([at, 0.0]), var=100.0)
+    x = 0.5
+    row = np.array([1.0, x])
+    inner = 100.0 * row @ row
+
+    def slope(eta: float) -> float:
+        return float(1.0 - y * np.exp(eta) - (eta - at) / inner)
+
+    eta: Any = so.brentq(slope, -200.0, 200.0, xtol=1e-13)
+    mean = np.array([at, 0.0]) + 100.0 * row * (eta - at) / inner
+    cov = np.linalg.inv(np.eye(2) / 100.0 + y * np.exp(eta) * np.outer(row, row))
+    belief, info = learner.update(prior, x, y)
+    assert bool(info.ok)
+    np.testing.assert_allclose(belief.mean, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(belief.cov.dense(), cov, rtol=1e-8, atol=1e-8)
+    # at the mode the mean stays, and all but 1 / 1,024 of the precision is there after ten steps
+    early, _ = few.update(prior, x, y)
+    np.testing.assert_allclose(early.mean, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(row @ early.cov.dense() @ row, row @ cov @ row, rtol=2e-3)
+
+
+def test_iterations_in_the_space_of_the_rows_start_at_the_mode_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "MANY", 1)
+    net = credo.MLP(outputs=1, hidden=())
+    params = jax.tree.map(np.float64, net.init(jax.random.key(0), (2,)))
+    model = credo.Model(net, LIKELIHOODS["exponential"])
+    x, y = np.array([0.4, -1.0]), np.array([1e-3])
+    means = []
+    for family in (credo.Full(), credo.LowRank(3)):
+        learner = credo.blr(model, family, iterations=3)
+        prior = learner.init(params, var=25.0)
+        rows = learner.model.linearize(prior.mean, prior.unravel, x)[1]
+        assert rows.compact
+        belief, info = learner.update(prior, x, y)
+        assert bool(info.ok)
+        means.append(np.asarray(belief.mean))
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,17 @@ class Objective:
         less = jnp.where(gains[best] > here, shares[best], none)
         return jax.lax.stop_gradient(jnp.where(gain(none + 1.0) >= here - slack, none + 1.0, less))
 
+    def height(self, eta: Array, weights: Array, inner: Array) -> Array:
+        """The log posterior at the shift S0 J' w of the linearised model, up to a constant.
+
+        Arguments:
+            eta: the outputs (C,) at the prior mean.
+            weights: w (C,).
+            inner: M = J S0 J' (C, C).
+        """
+        move = inner @ weights
+        return self.log_prob(eta + move) - 0.5 * weights @ move
+
     def local(self, eta: Array, rows: Rows) -> Local:
         """The local model at the outputs `eta` (C,), where `rows` (C, P) are their Jacobian."""
         score = self.likelihood.score(eta, self.y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import jax
@@ -24,6 +25,9 @@ Gain: TypeAlias = Literal["joint", "kept"]
 
 GAINS: tuple[Gain, ...] = ("joint", "kept")
 """All gains."""
+
+MISSED = 0.5
+"""Nats of log posterior by which Kalman's step may miss the mode, if BLR starts at the prior mean."""
 
 
 @record
@@ -129,6 +133,27 @@ _SpaceState: TypeAlias = tuple[RowSpace, Array, Array, Array]
 """The rows, the root L of N = L' L, the dual, and the coefficients of the mean's shift."""
 
 
+@dataclass(frozen=True)
+class _Start:
+    """The start of the iterations of a step, in the model that is linear at the prior mean.
+
+    Attributes:
+        local: the local model at the prior mean.
+        inner: J S0 J' (k, k), for its rows J and the prior covariance S0.
+        weights: w (k,), if the iterations start at the shift S0 J' w from the prior mean; None if they start
+            at the prior mean.
+    """
+
+    local: Local
+    inner: Array
+    weights: Array | None = None
+
+    def shift(self, prior: Covariance, weights: Array) -> Array:
+        """The shift S0 J' w (P,) of the mean, for the prior covariance S0."""
+        cross, _ = prior.couple(self.local.rows)
+        return cross.pull(weights)
+
+
 @record
 class BLRRule(Rule):
     """The Bayesian learning rule: I natural-gradient steps on the evidence lower bound.
@@ -148,7 +173,9 @@ class BLRRule(Rule):
     Arguments:
         learning_rate: a, above 0 and at most 1, or a schedule over the steps of the stream (`Schedule`, or a
             function of the step). A scheduled rate outside [0, 1] rejects the update.
-        iterations: I, at least 1.
+        iterations: I, at least 1. If there are several, and the log-likelihood bends so much that one step of
+            Kalman's misses the mode of the linearised model by more than half a nat, they start at that mode
+            (`LinearizedGaussNewton.step_control`; not with "moment").
         gain: "joint" moves the mean by the posterior before the family forgets; "kept" moves it by the kept
             covariance, as published; see `BONGRule`. They differ only for `Diagonal` and `LowRank`. With
             "joint" and LIN-HESS, a `LowRank` belief over a large network of dense layers forgets once, after
@@ -190,25 +217,48 @@ class BLRRule(Rule):
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         rate = rate_at(self.learning_rate, t, mean.dtype, 1.0)
         first = measure(mean, cov, 0)
-        inner = cov.push(first.rows)
         if self.parameters == "moment":
-            return self._moments(mean, cov, measure, rate, first, inner)
+            return self._moments(mean, cov, measure, rate, first)
+        start = self._start(cov, first)
         rows = first.factor.shape[0] + (0 if first.diagonal is None else cov.size)
-        zero = jnp.zeros_like(mean)
         few = self.gain == "joint" and self.iterations * rows <= FEW
         space = start_row_space(cov, first.rows, self.iterations) if few else None
         if space is not None:
-            return self._in_row_space(mean, cov, measure, rate, first, inner, space)
+            return self._in_row_space(mean, cov, measure, rate, start, space)
 
         def advance(i: Array | int, state: _State) -> _State:
             shift, dual, iterate = state
             return self._advance(cov, rate, shift, dual, iterate, measure(mean + shift, iterate.cov, i))
 
-        state = self._advance(cov, rate, zero, zero, start_iterate(cov, self.iterations * rows), first)
-        if self.iterations > 1:
-            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        iterate = start_iterate(cov, self.iterations * rows)
+        if start.weights is None:
+            zero = jnp.zeros_like(mean)
+            state = self._advance(cov, rate, zero, zero, iterate, first)
+            if self.iterations > 1:
+                state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        else:
+            away = start.shift(cov, start.weights), first.rows.pull(start.weights), iterate
+            state = jax.lax.fori_loop(0, self.iterations, advance, away)
         shift, _, iterate = state
-        return Step(mean + shift, iterate.finish(), first, inner)
+        return Step(mean + shift, iterate.finish(), first, start.inner)
+
+    def _start(self, prior: Covariance, first: Local) -> _Start:
+        """The start of the iterations: the prior mean, or the mode where Kalman's step misses it by far.
+
+        From a wide prior the iterations may overshoot, or need more than there are. Either way the curvature
+        of a place that both the prior and the observation contradict stays in the precision, by (1 - a)^n
+        after n others. The fixed point is the same from either start.
+        """
+        inner = prior.push(first.rows)
+        objective = first.objective
+        if objective is None or not objective.plain or first.diagonal is not None or self.iterations == 1:
+            return _Start(first, inner)
+        step = kalman_weights(first.root, first.residual, inner)
+        mode = objective.mode(first.eta, first.rows, inner)
+        missed = objective.height(first.eta, mode, inner) - objective.height(first.eta, step, inner)
+        # a step to where the height is not finite misses the mode, too
+        weights = jnp.where(missed <= MISSED, jnp.zeros_like(mode), mode)
+        return _Start(first, inner, weights)
 
     def _advance(
         self, prior: Covariance, rate: Array, shift: Array, dual: Array, iterate: Iterate, local: Local
@@ -241,13 +291,13 @@ class BLRRule(Rule):
         cov: Covariance,
         measure: Measure,
         rate: Array,
-        first: Local,
-        inner: Array,
-        start: RowSpace,
+        start: _Start,
+        empty: RowSpace,
     ) -> Step:
         """All iterations in the space of their rows J: L = L0 + J' N J with N = B' B, and mu = mu0 + S0 J' u
         with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost: I P and P R^2.
         """
+        first = start.local
         each = first.rows.shape[0]
         width = first.factor.shape[0]
         count = self.iterations * each
@@ -263,22 +313,28 @@ class BLRRule(Rule):
             roots = jax.lax.dynamic_update_slice(jnp.sqrt(1.0 - rate) * roots, root.T, (i * width, i * each))
             here = jax.lax.dynamic_slice(space.inner, (i * each, 0), (each, count)) @ coefficients
             pull = part.residual + part.bend(here)
-            dual = jax.lax.dynamic_update_slice((1.0 - rate) * dual, pull, (i * each,))
+            carry = (1.0 - rate) * dual
+            # 0 but for the first group, where the iterations do not start at the prior mean
+            before = jax.lax.dynamic_slice(carry, (i * each,), (each,))
+            dual = jax.lax.dynamic_update_slice(carry, before + pull, (i * each,))
             new_coefficients = solve(eye + roots.T @ (roots @ space.inner), dual)
             return space, roots, dual, new_coefficients
 
         def advance(i: Array | int, state: _SpaceState) -> _SpaceState:
             return take(i, state, measure(mean + state[0].shift(state[3]), cov, i))
 
-        state = take(0, (start, block, zero, zero), first)
-        if self.iterations > 1:
-            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        if start.weights is None:
+            state = take(0, (empty, block, zero, zero), first)
+            if self.iterations > 1:
+                state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        else:
+            away = jax.lax.dynamic_update_slice(zero, start.weights, (0,))
+            begun = empty.add(first.rows, 0), block, away, away
+            state = jax.lax.fori_loop(0, self.iterations, advance, begun)
         space, roots, _, coefficients = state
-        return Step(mean + space.shift(coefficients), space.condition(roots), first, inner)
+        return Step(mean + space.shift(coefficients), space.condition(roots), first, start.inner)
 
-    def _moments(
-        self, mean: Array, cov: Covariance, measure: Measure, rate: Array, first: Local, inner: Array
-    ) -> Step:
+    def _moments(self, mean: Array, cov: Covariance, measure: Measure, rate: Array, first: Local) -> Step:
         precise = inverse_of(cov)
 
         def take(state: tuple[Array, Covariance], local: Local) -> tuple[Array, Covariance]:
@@ -292,4 +348,4 @@ class BLRRule(Rule):
         state = take((mean, cov), first)
         if self.iterations > 1:
             state = jax.lax.fori_loop(1, self.iterations, advance, state)
-        return Step(state[0], state[1], first, inner)
+        return Step(state[0], state[1], first, cov.push(first.rows))
