@@ -13,8 +13,7 @@ import jax
 from credo.core.program_folder import folder, use
 from credo.recipes import assembly, defaults
 from credo.recipes.auto import combined
-from credo.recipes.members import Member, TableMember, members_of
-from credo.recipes.plain_members import NearMember, NormalMember
+from credo.recipes.members import Member, NearMember, NormalMember, TableMember, members_of
 from credo.recipes.tasks import RECIPES
 
 __all__ = ["VARIATIONS", "varied"]

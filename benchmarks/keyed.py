@@ -32,7 +32,7 @@ from credo.core.processes import begin_process
 from credo.core.types import Array
 from credo.recipes.options import Options
 from credo.recipes.resolution import resolve
-from credo.scale.batches import Batch
+from credo.scale.feed import Batch
 from credo.scale.keyed_run import Plan, Workers
 from credo.streams.keyed.engine import tile_places
 

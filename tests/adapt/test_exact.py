@@ -15,7 +15,7 @@ from scipy.special import betaln
 import credo
 import credo.adapt
 from credo.adapt import ChangeTimes, HazardFunction, LearnedHazard, RunLength
-from credo.adapt.changepoints.successors import thin
+from credo.adapt.changepoints.slots import thin
 
 T, P, VAR, NOISE = 11, 2, 1.5, 0.3
 RNG = np.random.default_rng(3)

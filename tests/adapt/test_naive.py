@@ -12,7 +12,7 @@ from tests.adapt.setups import linear
 
 import credo
 from credo.adapt import ChangeProbability, Experts, RunLength, SoftReset, WeightedPast
-from credo.adapt.changepoints.successors import thin
+from credo.adapt.changepoints.slots import thin
 
 COIN = credo.BetaBernoulli(2.0, 3.0)
 LEVEL = credo.RecursiveLearner(credo.Model(linear, credo.Normal(1.0)), credo.Full("dense"))

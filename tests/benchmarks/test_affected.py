@@ -236,11 +236,11 @@ def test_every_module_of_the_package_is_reached_by_a_test_and_few_by_most(here: 
 @pytest.mark.parametrize(
     ("path", "test"),
     [
-        ("src/credo/learners/rules/full_iterates.py", "tests/learners/test_rules.py"),
+        ("src/credo/learners/rules/iterates.py", "tests/learners/test_rules.py"),
         ("src/credo/adapt/soft_reset.py", "tests/streams/test_golden_files.py"),
         ("src/credo/serve/journal_source.py", "tests/scale/test_sources.py"),
         ("src/credo/estimators/river_base.py", "tests/estimators/test_river_works.py"),
-        ("src/credo/cli/flow_train.py", "tests/cli/test_flow.py"),
+        ("src/credo/cli/flow_runs.py", "tests/cli/test_flow.py"),
         ("src/credo/flows/operators/linear-2.flow", "tests/flows/test_shipped.py"),
         ("src/credo/serve/pages/view.html", "tests/serve/test_refusals.py"),
         ("papers/src/credo_papers/bone/bone_rotating.py", "tests/papers/bone/test_bone.py"),

@@ -10,8 +10,7 @@ import pytest
 
 from credo.core.program_folder import folder
 from credo.recipes import defaults
-from credo.recipes.members import Member, members_of
-from credo.recipes.plain_members import NearMember, NormalMember
+from credo.recipes.members import Member, NearMember, NormalMember, members_of
 from credo.recipes.tasks import RECIPES
 
 assembly: Any = importlib.import_module("credo.recipes.assembly")

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Command, write
 
 from credo.cli.learn_report import bank_sections, draw_weights, legend_entries
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.sessions import ChangeTally, Session, Steps
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Command
 
-from credo.cli import examples
+from credo.cli import command_words
 from credo.cli.app import flags_of
 from credo.cli.flags import in_flags, refusal
 from credo.core.errors import CredoError, Named, Sentence, marked
@@ -65,9 +65,9 @@ def test_below_the_command_line_nobody_speaks_of_flags() -> None:
 
 
 @pytest.mark.table
-@pytest.mark.parametrize("command", examples._EXAMPLES)
+@pytest.mark.parametrize("command", command_words._EXAMPLES)
 def test_the_help_of_each_command_has_examples_of_it(credo: Command, command: str) -> None:
-    lines = examples.of(command).strip().splitlines()[2:]
+    lines = command_words.examples_of(command).strip().splitlines()[2:]
     assert lines and all(len(line) <= 78 for line in lines) and f"credo {command}" in lines[0]
     assert lines[0] in credo(*command.split(), "--help").out
 

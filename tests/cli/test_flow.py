@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Command
 
 from credo import flows
-from credo.cli import flow_train
+from credo.cli import flow_runs
 
 CONFIG = """
 [tasks]
@@ -74,18 +74,18 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     assert len(found["stages"]["kde"]) == 2 and found["milliseconds"]["update"] > 0
 
     # Ctrl-C after eight steps lets the chunk end and be saved
-    tell = flow_train.FlowWatch.tell
+    tell = flow_runs.FlowWatch.tell
 
     def interrupted(self: Any, history: flows.History) -> None:
         tell(self, history)
         if history.steps == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(flow_train.FlowWatch, "tell", interrupted)
+    monkeypatch.setattr(flow_runs.FlowWatch, "tell", interrupted)
     stopped = credo("flow", "train", "flow.toml", "--out", "parts")
     assert stopped.status == 130
     assert "continue with: credo flow train flow.toml --resume parts" in stopped.err
-    monkeypatch.setattr(flow_train.FlowWatch, "tell", tell)
+    monkeypatch.setattr(flow_runs.FlowWatch, "tell", tell)
     again = credo("flow", "train", "flow.toml", "--out", "parts")
     assert again.status == 2 and "--resume parts" in again.err
     other = credo("flow", "train", "flow.toml", "--resume", "parts", "--seed", "3")

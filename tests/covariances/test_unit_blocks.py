@@ -14,7 +14,7 @@ from tests.streams.setups import bitwise
 import credo
 from credo.covariances import PlacedUnitBlocks, UnitCovariance, divergence, widen_covariance
 from credo.covariances.block_covariance import Keep
-from credo.covariances.unit_blocks import layers_of
+from credo.covariances.unit_covariance import layers_of
 from credo.linalg.jacobians import DenseRows, OuterRows
 
 LAYERS = ((3, 2), (3, 4), (2, 1))

@@ -15,8 +15,8 @@ from tests.tiers import few
 import credo
 from credo.core.types import Array
 from credo.flows import Guard, Operator, SetDensity, load_operator, pfbr
-from credo.flows.choice import Chosen
 from credo.flows.densities import NormalDensity
+from credo.flows.guard import Chosen
 from credo.particles import Metropolis
 
 IDLE = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()

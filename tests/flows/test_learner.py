@@ -14,7 +14,7 @@ import credo
 from credo.core.errors import CredoError
 from credo.core.types import Array, PyTree
 from credo.flows import FlowFilter, Guard, Operator, pfbr
-from credo.flows.choice import Chosen
+from credo.flows.guard import Chosen
 from credo.flows.learner import weightless
 
 MOVE = jnp.array([[0.9, 0.2], [0.0, 0.7]])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credo
-from credo.learners.curvatures import linearized
+from credo.learners.curvatures import base
 from credo.linalg.jacobians import OuterRows
 from credo.linalg.jacobians.woodbury import leading_frame
 from credo.linalg.matrices import spread_root
@@ -32,7 +32,7 @@ def test_centred_outer_rows_learn_what_dense_rows_learn(family: Any, monkeypatch
 
     def learned(many: int) -> Any:
         monkeypatch.setattr(models, "MANY", many)
-        monkeypatch.setattr(linearized, "MANY", many)
+        monkeypatch.setattr(base, "MANY", many)
         jax.clear_caches()
         final, trace = credo.run(learner, belief, XS, YS)
         rows = learner.model.linearize(belief.mean, belief.unravel, XS[0])[1]

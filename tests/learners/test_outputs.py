@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import pytest
 
 import credo
+from credo.learners.base import OutputLearner
 from credo.learners.curvatures.base import Objective
-from credo.learners.functions import OutputLearner
-from credo.likelihoods.contaminated import outlier_log_density
 from credo.likelihoods.scalar import secant_root
+from credo.likelihoods.weighted import outlier_log_density
 from credo.linalg.jacobians import OuterRows
 from credo.linalg.jacobians.outer import columns, join
 

@@ -18,7 +18,7 @@ from tests.learners.over_devices import CLASSES, RANK
 import credo
 from credo.core.errors import CredoError
 from credo.core.trees import ravel
-from credo.models.placed import Layout
+from credo.learners.sharding import Layout
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
 

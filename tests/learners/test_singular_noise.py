@@ -12,7 +12,7 @@ import pytest
 
 import credo
 from credo.learners.methods.filters import OrthogonalLearner
-from credo.likelihoods.root_normal import RootNormal, RootNormalPredictive
+from credo.likelihoods.normal import RootNormal, RootNormalPredictive
 
 LONG = np.longdouble
 SHAPES = [(2, 4), (3, 3), (3, 6)]

@@ -14,7 +14,7 @@ import pytest
 from credo.core.types import Array
 from credo.covariances import LowRank, LowRankCovariance
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.jacobians.protocol import Assimilated
+from credo.linalg.jacobians.rows import Assimilated
 from credo.linalg.matrices import kalman_weights
 
 P, RANK, OUTPUTS = 30, 3, 4

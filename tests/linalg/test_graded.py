@@ -9,7 +9,7 @@ import pytest
 
 import credo
 from credo.core.names import CurvatureName
-from credo.linalg.graded import leading_axes
+from credo.linalg.matrices import leading_axes
 
 SCALES = np.array([3e11, 1.0, 1e12, 1e-2, 5.0, 1e6])
 

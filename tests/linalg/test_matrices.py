@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from credo.core.verbs import verb
-from credo.linalg.entries import diagonal, raised
 from credo.linalg.matrices import (
     cholesky,
+    diagonal,
     eigh,
     psd_root,
+    raised,
     safe_sqrt,
     solve,
     solve_lower,

@@ -13,8 +13,7 @@ from tests.streams.setups import bitwise
 import credo
 from credo.core.errors import CredoError
 from credo.particles import learned_filter, train_proposal
-from credo.particles.learned.proposal import LIMIT, LearnedProposal
-from credo.particles.learned.training import _Plan, _sequence
+from credo.particles.learned import LIMIT, LearnedProposal, _Plan, _sequence
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(0.05))
 WALK = credo.Decay(0.9, 1.0)

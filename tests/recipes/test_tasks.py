@@ -22,15 +22,15 @@ from credo.recipes.options import Options
 from credo.recipes.resolution import resolve
 from credo.recipes.tasks import RECIPES, TaskRecipe
 from credo.sessions import Session
-from credo.tables.tasks import TARGET_KINDS, TargetKind
+from credo.tables.schema import TARGET_KINDS, TargetKind
 
 SOURCES = Path(credo.__file__).parent
-HOMES = {"tables/tasks.py", "recipes/tasks.py"}
+HOMES = {"tables/schema.py", "recipes/tasks.py"}
 COUNTING = {
     "bandits/rewards.py",
     "bandits/service/storage.py",
     "cli/bandit_run.py",
-    "metrics/losses.py",
+    "metrics/summary.py",
     "tables/moments.py",
 }
 """The modules in which "count" is the key of a number of things."""

@@ -28,8 +28,7 @@ import credo
 from credo.cli.main import main
 from credo.core.places import Address, Place, place_of
 from credo.scale import KeyedOptions, learn_keyed
-from credo.scale.generations import Generation
-from credo.scale.keyed_run import Shard
+from credo.scale.keyed_run import Generation, Shard
 
 fsspec: Any = pytest.importorskip("fsspec")
 SHARDS = 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from credo.scale.batches import Batch
+from credo.scale.feed import Batch
 from credo.scale.key_tally import KeyTally
 
 RNG = np.random.default_rng(0)

@@ -27,8 +27,7 @@ from credo.core.parallel import Crew
 from credo.core.places import Address
 from credo.core.processes import Process
 from credo.scale import KeyedOptions, learn_keyed
-from credo.scale.generations import Generation
-from credo.scale.keyed_run import Plan, Shard, Worker, Workers
+from credo.scale.keyed_run import Generation, Plan, Shard, Worker, Workers
 from credo.sessions import ColumnOptions
 
 ROWS, KEYS = 240, 9
@@ -193,7 +192,7 @@ def test_a_shard_that_was_replaced_may_not_save(whole: Path, tmp_path: Path) -> 
 
 
 def _settings(folder: Path) -> Any:
-    from credo.scale.options import state_of
+    from credo.scale.keyed_run import state_of
 
     return state_of(folder).header["settings"]
 

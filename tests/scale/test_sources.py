@@ -21,8 +21,7 @@ from credo.live.encoding import TableEncoding
 from credo.recipes.options import Options
 from credo.scale import KeyedOptions, learn_keyed
 from credo.scale.feed import Feed, Marks
-from credo.scale.keyed_run import Plan
-from credo.scale.options import state_of
+from credo.scale.keyed_run import Plan, state_of
 from credo.sessions import ColumnOptions
 from credo.tables import Schema, infer_schema
 

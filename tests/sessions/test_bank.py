@@ -15,12 +15,18 @@ import credo
 from credo.adapt.nested import within
 from credo.core.errors import CredoError
 from credo.live.runner import _with_priors
-from credo.recipes import assembly, capacity, defaults
+from credo.recipes import assembly, defaults
 from credo.recipes.auto import bank_of
-from credo.recipes.bank_family import family_of, numbers_of, unit_cost
-from credo.recipes.members import LINEAR, TableMember, hidden_units, members_of, networks_of
-from credo.recipes.networks import Origin
-from credo.recipes.plain_members import NearMember, NormalMember
+from credo.recipes.members import (
+    LINEAR,
+    NearMember,
+    NormalMember,
+    TableMember,
+    hidden_units,
+    members_of,
+    networks_of,
+)
+from credo.recipes.networks import Origin, family_of, numbers_of, unit_cost
 from credo.sessions import Member, Network, Options, Session, resolve
 from credo.sessions.bank_summary import change_words
 
@@ -250,8 +256,8 @@ def test_members_without_a_network_have_their_own_settings() -> None:
 def test_a_bank_that_grew_needs_the_memory_of_the_covariance_that_it_began_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(capacity, "members", lambda *arguments: (Member(LINEAR),))
+    monkeypatch.setattr(assembly, "members", lambda *arguments: (Member(LINEAR),))
     settings, begun = resolve(Options(), "regression", (10,), 0), Origin(10, 10)
-    assert capacity.inputs_fit(settings, (19_000,), 0, origin=begun)
-    assert not capacity.inputs_fit(settings, (21_000,), 0, origin=begun)
-    assert capacity.inputs_fit(settings, (21_000,), 0, origin=Origin(21_000, 21_000))
+    assert assembly.inputs_fit(settings, (19_000,), 0, origin=begun)
+    assert not assembly.inputs_fit(settings, (21_000,), 0, origin=begun)
+    assert assembly.inputs_fit(settings, (21_000,), 0, origin=Origin(21_000, 21_000))

@@ -12,9 +12,8 @@ import pytest
 import credo
 from credo.adapt import Each
 from credo.adapt.nested import within
-from credo.recipes.architecture import Network
-from credo.recipes.members import LINEAR, Member, members_of
-from credo.recipes.plain_members import NearMember, NormalMember
+from credo.recipes.language import Network
+from credo.recipes.members import LINEAR, Member, NearMember, NormalMember, members_of
 from credo.sessions import ChangeTally, Steps, Tally, bank_summary
 from credo.sessions.bank_summary import Widths, contrasts, latest_weights, linear_effects, narrowed
 

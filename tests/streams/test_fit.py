@@ -10,7 +10,7 @@ import pytest
 
 import credo
 from credo.covariances import divergence, precision_trace
-from credo.covariances.extra_roles import Family
+from credo.covariances.roles import Family
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(70, 4)) @ RNG.normal(size=(4, 4))

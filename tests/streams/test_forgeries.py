@@ -20,7 +20,7 @@ from credo.core import archive
 from credo.core.errors import CredoError, FormatError
 from credo.core.fields import Constraint
 from credo.core.records import REGISTRY
-from credo.models.adapters import _Equinox
+from credo.models.model import _Equinox
 from credo.sessions import Session
 from credo.streams.checkpoint import FORMAT
 

@@ -21,9 +21,8 @@ from credo.tables.cells import (
 )
 from credo.tables.chunks import DriftWatch
 from credo.tables.hashing import find_words, hash_words, slot_of
-from credo.tables.lines import is_plain
 from credo.tables.opening import is_archive
-from credo.tables.readers import guess_delimiter, unique_names
+from credo.tables.readers import guess_delimiter, is_plain, unique_names
 from credo.tables.times import find_cycles, to_times
 
 

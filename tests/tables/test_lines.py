@@ -11,8 +11,8 @@ import pytest
 from credo.core.errors import DataError
 from credo.core.names import Task
 from credo.tables import Chunk, Encoder, infer_schema, open_table
-from credo.tables.lines import LineColumns
 from credo.tables.live import read_ahead
+from credo.tables.readers import LineColumns
 
 ROWS = [f"{i / 7!r},{' ' * (i % 3)}{-i}e-1,{'uvw'[i % 3]},{i % 5}.50\n" for i in range(40)]
 

@@ -11,9 +11,8 @@ import pytest
 
 from credo.core.errors import DataError
 from credo.tables import Encoder, Schema, infer_schema, open_table
-from credo.tables.cells import is_decorated, to_numbers
-from credo.tables.infer_column import late_column
-from credo.tables.number_formats import decimal_mark
+from credo.tables.cells import decimal_mark, is_decorated, to_numbers
+from credo.tables.infer import late_column
 
 
 def mark_of(*cells: object, semicolons: bool = False) -> str:

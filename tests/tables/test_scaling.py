@@ -17,7 +17,7 @@ from tests.adapt.moments_reference import Naive
 from credo.adapt.running_moments import RunningMoments
 from credo.core.errors import DataError, FormatError
 from credo.tables import Moments, TargetScaler
-from credo.tables.column_moments import ColumnMoments
+from credo.tables.moments import ColumnMoments
 
 ENTRIES = st.one_of(st.floats(-1e6, 1e6), st.just(math.nan), st.sampled_from([0.0, 1.0, 1e9, 1e9 + 1]))
 

@@ -35,9 +35,8 @@ from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicato
 from credo.adapt.running_moments import RunningMoments
 from credo.adapt.soft_reset import Resettable, SoftReset
 from credo.adapt.stacked import Stacked, Stacking
-from credo.adapt.standardized import Scaling, Standardized
+from credo.adapt.standardized import Scaling, Standardized, Waiting
 from credo.adapt.stretched import Stretch, Stretched
-from credo.adapt.warmup import Waiting
 from credo.adapt.weighted_past import Memory, WeightedPast
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.groups import Groups

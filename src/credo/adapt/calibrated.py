@@ -24,7 +24,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.weights import fixed_share
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Contaminated, Predictive
-from credo.likelihoods.contaminated import outlier_log_density, with_outliers
+from credo.likelihoods.weighted import outlier_log_density, with_outliers
 
 __all__ = ["Calibrated", "Calibration"]
 

@@ -27,7 +27,7 @@ from credo.dynamics import RandomWalk
 from credo.learners import Learner, RecursiveLearner
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Either, Normal, Predictive, Rescaled, WeightedPredictive
-from credo.likelihoods.class_laws import ClassLaw, class_outputs
+from credo.likelihoods.categorical import ClassLaw, class_outputs
 from credo.models import Model
 
 __all__ = ["Stacked", "Stacking"]

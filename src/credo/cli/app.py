@@ -1,25 +1,28 @@
-"""The commands and their options; what they do is imported when they run, so that `--help` is quick."""
+"""The commands and their options; what they do is imported when they run, so that `--help` is quick.
+
+`credo reproduce` asks the distribution that has the experiments, by the interface `Experiments`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
 import credo
-from credo.cli import examples
 from credo.cli.bandit_app import bandit
-from credo.cli.command_words import STREAM, flowing, source_of, starting
+from credo.cli.command_words import STREAM, examples_of, flowing, source_of, starting
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, ServeFlags, names, whole
 from credo.cli.flow_app import flow
 from credo.cli.keyed_app import keyed
 from credo.core.errors import CredoError
+from credo.core.extensions import PAPERS, extensions
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
-__all__ = ["app", "flags_of", "run_words"]
+__all__ = ["Experiments", "Reproduction", "app", "flags_of", "load_experiments", "run_words"]
 
 _EXAMPLES = """
 Examples:
@@ -48,7 +51,7 @@ app = App(
 )
 app.command(bandit)
 app.command(flow)
-app.command(keyed, sort_key=3, help_epilogue=examples.of("keyed"))
+app.command(keyed, sort_key=3, help_epilogue=examples_of("keyed"))
 
 _NO_DATA_FLAGS = DataFlags()
 _NO_LEARNER_FLAGS = LearnerFlags()
@@ -57,7 +60,7 @@ _NO_SERIES_FLAGS = SeriesFlags()
 _NO_SERVE_FLAGS = ServeFlags()
 
 
-@app.command(sort_key=1, help_epilogue=examples.of("learn"))
+@app.command(sort_key=1, help_epilogue=examples_of("learn"))
 @flowing
 def learn(
     source: Annotated[str, Parameter(group=DATA)],
@@ -94,7 +97,7 @@ def learn(
     )
 
 
-@app.command(sort_key=2, help_epilogue=examples.of("predict"))
+@app.command(sort_key=2, help_epilogue=examples_of("predict"))
 @flowing
 def predict(
     saved: Path,
@@ -142,7 +145,7 @@ def predict(
     )
 
 
-@app.command(sort_key=3, help_epilogue=examples.of("reproduce"))
+@app.command(sort_key=3, help_epilogue=examples_of("reproduce"))
 @flowing
 def reproduce(
     name: str | None = None,
@@ -176,7 +179,6 @@ def reproduce(
     """
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
-    from credo.cli.experiments import load_experiments
 
     experiments = load_experiments()
     if name is None:
@@ -188,7 +190,7 @@ def reproduce(
     return 0
 
 
-@app.command(sort_key=4, help_epilogue=examples.of("serve"))
+@app.command(sort_key=4, help_epilogue=examples_of("serve"))
 @flowing
 def serve(
     folder: Path,
@@ -211,7 +213,7 @@ def serve(
     return serve_folder(folder, flags)
 
 
-@app.command(sort_key=4, help_epilogue=examples.of("datasets"))
+@app.command(sort_key=4, help_epilogue=examples_of("datasets"))
 def datasets() -> int:
     """List the data sets that can be learned from by name."""
     from credo.datasets import names
@@ -220,7 +222,7 @@ def datasets() -> int:
     return 0
 
 
-@app.command(help_epilogue=examples.of("cache"))
+@app.command(help_epilogue=examples_of("cache"))
 @flowing
 def cache(*, clear: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Show the compiled programs that are kept between runs, or remove them.
@@ -291,3 +293,39 @@ def _sentence(error: CycloptsError) -> str:
     if text.endswith((".", "?", "!")):
         return text
     return f"{text}."
+
+
+class Reproduction(Protocol):
+    """A finished experiment."""
+
+    def show(self) -> None:
+        """Print its table, and where its files lie."""
+        ...
+
+
+class Experiments(Protocol):
+    """A module that knows experiments by name; the entry point `credo.reproduce` says where it is."""
+
+    def names(self) -> dict[str, str]:
+        """The name of every experiment with one line about it."""
+        ...
+
+    def reproduce(
+        self,
+        name: str,
+        *,
+        size: Literal["quick", "full"],
+        seed: int,
+        out: Path | None,
+        jobs: int | None,
+        ray: str | None,
+    ) -> Reproduction:
+        """Run an experiment and write its files."""
+        ...
+
+
+def load_experiments() -> Experiments:
+    """The experiments of the distribution that is installed."""
+    for entry in extensions("credo.reproduce").values():
+        return cast(Experiments, entry.load())
+    raise CredoError(f"the experiments are a distribution of their own, which is not installed: {PAPERS}.")

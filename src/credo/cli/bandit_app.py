@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli import examples
-from credo.cli.command_words import flowing, source_of, starting
+from credo.cli.command_words import examples_of, flowing, source_of, starting
 from credo.cli.flags import number, whole
 from credo.core.integers import LARGEST_SEED
 
@@ -35,7 +34,7 @@ bandit = App(
 Seed = Annotated[int, whole(high=LARGEST_SEED)]
 
 
-@bandit.command(sort_key=1, help_epilogue=examples.of("bandit run"))
+@bandit.command(sort_key=1, help_epilogue=examples_of("bandit run"))
 @flowing
 def run(  # noqa: PLR0913 - flags of a command
     environment: str,
@@ -85,7 +84,7 @@ def run(  # noqa: PLR0913 - flags of a command
     return run_bandit(Play(environment, agent, policy, seeds, steps, delay, divisor, seed, out))
 
 
-@bandit.command(sort_key=2, help_epilogue=examples.of("bandit evaluate"))
+@bandit.command(sort_key=2, help_epilogue=examples_of("bandit evaluate"))
 @flowing
 def evaluate(  # noqa: PLR0913 - flags of a command
     log: str,
@@ -158,7 +157,7 @@ def evaluate(  # noqa: PLR0913 - flags of a command
     return evaluate_log(words)
 
 
-@bandit.command(sort_key=4, help_epilogue=examples.of("bandit decide"))
+@bandit.command(sort_key=4, help_epilogue=examples_of("bandit decide"))
 @flowing
 def decide(  # noqa: PLR0913 - flags of a command
     saved: Path,
@@ -241,7 +240,7 @@ def decide(  # noqa: PLR0913 - flags of a command
     return decide_lines(words)
 
 
-@bandit.command(sort_key=3, help_epilogue=examples.of("bandit replay"))
+@bandit.command(sort_key=3, help_epilogue=examples_of("bandit replay"))
 @flowing
 def replay(
     log: str,

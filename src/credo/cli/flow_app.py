@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli import examples
-from credo.cli.command_words import flowing, starting
+from credo.cli.command_words import examples_of, flowing, starting
 from credo.cli.flags import whole
 from credo.core.errors import CredoError
 from credo.core.integers import LARGEST_SEED
@@ -37,7 +36,7 @@ flow = App(
 Seed = Annotated[int, whole(high=LARGEST_SEED)]
 
 
-@flow.command(sort_key=1, help_epilogue=examples.of("flow train"))
+@flow.command(sort_key=1, help_epilogue=examples_of("flow train"))
 @flowing
 def train(
     config: Path,
@@ -73,12 +72,12 @@ def train(
     if out is not None and resume is not None:
         raise CredoError("--out and --resume exclude each other: a training continues in its own folder.")
     with starting():
-        from credo.cli.flow_train import Order, train_flow
+        from credo.cli.flow_runs import Order, train_flow
 
     return train_flow(Order(config, steps, seed, out, resume, quiet))
 
 
-@flow.command(sort_key=2, help_epilogue=examples.of("flow evaluate"))
+@flow.command(sort_key=2, help_epilogue=examples_of("flow evaluate"))
 @flowing
 def evaluate(
     file: Path,
@@ -108,6 +107,6 @@ def evaluate(
         A JSON file for the scores.
     """
     with starting():
-        from credo.cli.flow_evaluate import Examination, evaluate_flow
+        from credo.cli.flow_runs import Examination, evaluate_flow
 
     return evaluate_flow(Examination(file, tasks, sequences, stages, seed, out))

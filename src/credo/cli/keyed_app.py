@@ -142,7 +142,7 @@ def _rows(source: str, target: str | None) -> tuple[str | TableSource, str | Non
 def _options(out: str, asked: _Asked, target: str | None, resume: bool) -> KeyedOptions:
     """The options that the flags give; if a run continues, the others stay as they were."""
     from credo.core.places import place_of
-    from credo.scale.options import options_of
+    from credo.scale.keyed_run import options_of
 
     data = asked.data
     chosen = Options(**asked.learner.plain())

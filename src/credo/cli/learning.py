@@ -15,12 +15,11 @@ import numpy as np
 from credo.cli import output
 from credo.cli.flags import flag_of, in_flags
 from credo.cli.interrupt import Interruptible
-from credo.cli.kept_columns import KeptColumns
 from credo.cli.learn_report import report_of
 from credo.cli.progress import Watch, note
 from credo.cli.report import show, write
 from credo.cli.request import Request
-from credo.cli.run_files import QUANTILES, RunFiles, go_on
+from credo.cli.run_files import QUANTILES, KeptColumns, RunFiles, go_on
 from credo.core.errors import CredoError, DataError, marked
 from credo.core.files import write_atomically
 from credo.live.intake import segments

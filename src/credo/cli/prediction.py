@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from credo.cli.flags import in_flags
-from credo.cli.kept_columns import KeptColumns
 from credo.cli.output import BELIEF, require_writable_file
 from credo.cli.progress import note, write_out
+from credo.cli.run_files import KeptColumns
 from credo.core.errors import CredoError, DataError, marked
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, SeriesEncoding, Session, TableEncoding

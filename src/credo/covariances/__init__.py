@@ -20,17 +20,25 @@ for each unit of each layer. Factors are stored by rows (k, P), so `B' B` is a p
 or any `credo.linalg.jacobians.Rows`. To add a family, see `Covariance`.
 """
 
-from credo.covariances.block_covariance import BlockCovariance
-from credo.covariances.blocks import Blocks, PlacedBlocks
+from credo.covariances.block_covariance import BlockCovariance, Blocks, PlacedBlocks
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
 from credo.covariances.divergence import divergence, precision_trace
 from credo.covariances.ensemble import EnsembleCovariance
-from credo.covariances.extra_roles import Collapsible, Family, Invertible, collapse_mixture, inverse_of
 from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
-from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable
-from credo.covariances.unit_blocks import PlacedUnitBlocks, UnitBlocks
-from credo.covariances.unit_covariance import UnitCovariance
+from credo.covariances.roles import (
+    Collapsible,
+    Covariance,
+    Family,
+    HessianForms,
+    Invertible,
+    Movable,
+    Readable,
+    Updatable,
+    collapse_mixture,
+    inverse_of,
+)
+from credo.covariances.unit_covariance import PlacedUnitBlocks, UnitBlocks, UnitCovariance
 from credo.covariances.widening import widen_covariance
 
 __all__ = [

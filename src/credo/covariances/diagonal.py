@@ -11,8 +11,7 @@ from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
-from credo.covariances.extra_roles import Collapsible, Family, Invertible
-from credo.covariances.roles import Covariance, HessianForms, M
+from credo.covariances.roles import Collapsible, Covariance, Family, HessianForms, Invertible, M
 from credo.linalg.jacobians import Crossed, Rows, as_rows
 from credo.linalg.matrices import kalman_weights, scale_rows
 

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 from credo.core.types import Array
 from credo.covariances.block_covariance import BlockCovariance
 from credo.covariances.diagonal import DiagonalCovariance
-from credo.covariances.extra_roles import inverse_of
 from credo.covariances.full import FullCovariance
 from credo.covariances.low_rank import LowRankCovariance
-from credo.covariances.roles import Covariance, Readable
+from credo.covariances.roles import Covariance, Readable, inverse_of
 from credo.covariances.unit_covariance import UnitCovariance
 from credo.linalg.matrices import cholesky, solve_lower
 

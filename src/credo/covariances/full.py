@@ -16,17 +16,18 @@ from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
-from credo.covariances.extra_roles import Collapsible, Family, Invertible
-from credo.covariances.roles import Covariance, Readable
-from credo.linalg.entries import framed, identity, raised
+from credo.covariances.roles import Collapsible, Covariance, Family, Invertible, Readable
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     attenuate,
     cholesky,
     crossed,
+    framed,
+    identity,
     kalman_weights,
     log_det,
     psd_root,
+    raised,
     rows_times,
     safe_sqrt,
     scale_rows,

@@ -20,15 +20,14 @@ from credo.core.fields import field
 from credo.core.records import record, static_field
 from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
-from credo.covariances.extra_roles import Collapsible, Family, Invertible
-from credo.covariances.roles import Covariance, HessianForms, M
-from credo.linalg.entries import identity
+from credo.covariances.roles import Collapsible, Covariance, Family, HessianForms, Invertible, M
 from credo.linalg.jacobians import Crossed, Rows, as_rows
-from credo.linalg.jacobians.dense import leading
+from credo.linalg.jacobians.rows import leading
 from credo.linalg.matrices import (
     cholesky,
     column_sums,
     eigh,
+    identity,
     inverse_gram,
     kalman_weights,
     scale_rows,

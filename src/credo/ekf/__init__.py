@@ -19,7 +19,6 @@ so that it works in every wrapper.
 """
 
 from credo.ekf import dense_fisher, diag_fisher
-from credo.ekf.learner import FisherLearner
-from credo.ekf.transform import Transform
+from credo.ekf.transform import FisherLearner, Transform
 
 __all__ = ["FisherLearner", "Transform", "dense_fisher", "diag_fisher"]

@@ -19,13 +19,14 @@ from credo.core.verbs import verb
 from credo.covariances import Full
 from credo.covariances.full import DenseCovariance
 from credo.dynamics import LinearGaussian, RandomWalk
-from credo.ekf import row_gradients
-from credo.ekf.learner import FisherLearner, fisher_learner
+from credo.ekf import transform
 from credo.ekf.transform import (
+    FisherLearner,
     LogLikelihood,
     Rate,
     Transform,
     compiled,
+    fisher_learner,
     fresh,
     is_number,
     own_params,
@@ -237,14 +238,14 @@ def _core(
     transition_cov: ArrayLike,
     per_sample: bool,
 ) -> tuple[DenseFisherState, PyTree]:
-    count = row_gradients.row_total(batch)
+    count = transform.row_total(batch)
     mean, unravel = ravel(state.params)
-    gradient = row_gradients.row_gradient(log_likelihood, per_sample)
+    gradient = transform.row_gradient(log_likelihood, per_sample)
     lr = as_like(rate, mean)
 
     def step(carry: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
         total, slope, cov = carry
-        (values, aux), slopes = row_gradients.each(lambda row: gradient(state.params, row), chunk)
+        (values, aux), slopes = transform.each(lambda row: gradient(state.params, row), chunk)
         flat = jnp.concatenate(
             [leaf.reshape(values.shape[0], -1).astype(mean.dtype) for leaf in jax.tree.leaves(slopes)], axis=1
         )
@@ -254,13 +255,13 @@ def _core(
 
     drifted = state.cov + dense(transition_cov, mean, "transition_cov")
     start = (jnp.zeros_like(state.log_likelihood), jnp.zeros_like(mean), drifted)
-    (value, slope, cov), aux = row_gradients.fold(step, start, batch, count, min(count, mean.shape[0]))
+    (value, slope, cov), aux = transform.fold(step, start, batch, count, min(count, mean.shape[0]))
     params = unravel(mean + lr * (cov @ (slope / count)))
     new = DenseFisherState(params, cov, value / count, None, state.step + 1, state.ok)
     if per_sample:
-        aux = row_gradients.whole_aux(log_likelihood, state.params, batch, count)
+        aux = transform.whole_aux(log_likelihood, state.params, batch, count)
     positive = jnp.log(jnp.diagonal(cov))
-    return settle(state, new, rate, (batch, params, cov, positive)), row_gradients.tidy(aux)
+    return settle(state, new, rate, (batch, params, cov, positive)), transform.tidy(aux)
 
 
 _update = compiled(_core)

@@ -16,13 +16,14 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.covariances import Diagonal
 from credo.dynamics import RandomWalk
-from credo.ekf import row_gradients
-from credo.ekf.learner import FisherLearner, fisher_learner
+from credo.ekf import transform
 from credo.ekf.transform import (
+    FisherLearner,
     LogLikelihood,
     Rate,
     Transform,
     compiled,
+    fisher_learner,
     fresh,
     own_params,
     require_flag,
@@ -203,11 +204,11 @@ def _core(
     per_sample: bool,
 ) -> tuple[DiagFisherState, PyTree]:
     mean = state.params
-    count = row_gradients.row_total(batch)
-    gradient = row_gradients.row_gradient(log_likelihood, per_sample)
+    count = transform.row_total(batch)
+    gradient = transform.row_gradient(log_likelihood, per_sample)
 
     def step(sums: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
-        (values, aux), slopes = row_gradients.each(lambda row: gradient(mean, row), chunk)
+        (values, aux), slopes = transform.each(lambda row: gradient(mean, row), chunk)
         squares = jax.tree.map(jnp.square, slopes)
         parts = (values.astype(state.log_likelihood.dtype), slopes, squares)
         sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, parts)
@@ -217,7 +218,7 @@ def _core(
     zeros = jax.tree.map(jnp.zeros_like, (state.log_likelihood, mean, mean))
     # XLA's CPU backend adds a row's outer products to the sums as fast as it writes them, but takes 5 to 100
     # times as long to sum over the leading axis of a large stack of gradients; a stack pays for small models.
-    sums, aux = row_gradients.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
+    sums, aux = transform.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
     value, slope, square = jax.tree.map(lambda total: total / count, sums)
 
     def move(mu: Array, sd: Array, g: Array, h: Array, drift: ArrayLike) -> tuple[Array, Array, Array]:
@@ -232,8 +233,8 @@ def _core(
     params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), steps)
     new = DiagFisherState(params, sd, value, None, state.step + 1, state.ok)
     if per_sample:
-        aux = row_gradients.whole_aux(log_likelihood, mean, batch, count)
-    return settle(state, new, rate, (batch, params, growth)), row_gradients.tidy(aux)
+        aux = transform.whole_aux(log_likelihood, mean, batch, count)
+    return settle(state, new, rate, (batch, params, growth)), transform.tidy(aux)
 
 
 _update = compiled(_core)

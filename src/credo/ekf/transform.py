@@ -1,4 +1,7 @@
-"""The common parts of both transforms: the two functions, checks of their arguments, and compilation."""
+"""The common parts of both transforms: the two functions, checks of their arguments, and compilation.
+
+Both are learners, too, and both need the gradients of a log-likelihood, row by row of a batch.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,31 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_nonnegative
-from credo.core.records import replace
+from credo.core.records import record, replace
 from credo.core.trees import all_finite, as_like, ravel, select
-from credo.core.types import Array, ArrayLike, PyTree
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.covariances import Family
+from credo.dynamics import Dynamics
+from credo.learners import BONGRule, Info, LinearizedEmpiricalFisher, RecursiveLearner
 from credo.learners.base import isolate
+from credo.learners.rules.base import Schedule, rate_at
+from credo.models import Model
 
-__all__ = ["LogLikelihood", "Rate", "Transform", "is_number"]
+__all__ = [
+    "FisherLearner",
+    "LogLikelihood",
+    "Rate",
+    "Transform",
+    "fisher_learner",
+    "fold",
+    "is_number",
+    "row_gradient",
+    "row_total",
+    "tidy",
+    "whole_aux",
+]
 
 LogLikelihood: TypeAlias = Callable[[PyTree, PyTree], tuple[ArrayLike, PyTree]]
 """`log_likelihood(params, batch) -> (value, aux)`: a number for the batch, or with `per_sample` one number a
@@ -226,3 +247,162 @@ def settle(state: S, new: S, rate: Array, checked: PyTree) -> S:
     """
     ok = all_finite((rate, new.log_likelihood, checked)) & (rate >= 0)
     return replace(select(ok, new, state), ok=ok)
+
+
+@record
+class FisherLearner(RecursiveLearner):
+    """A recursive learner whose observations each count lr / B.
+
+    `diag_fisher.learner` and `dense_fisher.learner` build it.
+
+    Arguments:
+        model, family, curvature, rule, dynamics, forecasting: as in `RecursiveLearner`.
+        lr: the strength of an observation, or of all rows of a `joint` model together, at least 0; or a
+            schedule, a function of the number of earlier steps.
+
+    Raises:
+        CredoError: `lr` is below 0.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(1.0))
+        >>> learner = credo.ekf.diag_fisher.learner(model, lr=0.5)
+        >>> credo.replace(learner, lr=1.0).lr
+        1.0
+    """
+
+    lr: Rate = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if callable(self.lr) and not isinstance(self.lr, Schedule):
+            object.__setattr__(self, "lr", Schedule(self.lr))
+        elif not callable(self.lr):
+            require_nonnegative("lr", self.lr)
+
+    def measurement_update(
+        self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[Gaussian, Info]:
+        count = self.model.likelihood.rows(y) if self.model.batched else 1
+        rate = rate_at(self.lr, belief.t, belief.mean.dtype)
+        tempered = as_like(weight, belief.mean) * rate / count
+        return super().measurement_update(belief, x, y, tempered, key)
+
+
+def fisher_learner(model: Model, family: Family, dynamics: Dynamics, lr: Rate) -> FisherLearner:
+    """LIN-EF with the gain of the covariance that is kept."""
+    return FisherLearner(model, family, LinearizedEmpiricalFisher(), BONGRule(gain="kept"), dynamics, lr=lr)
+
+
+T = TypeVar("T")
+
+C = TypeVar("C")
+"""The values that are carried from chunk to chunk."""
+
+Row: TypeAlias = Callable[[PyTree, PyTree], tuple[tuple[Array, PyTree], PyTree]]
+"""(params, one row) -> ((value, aux), gradient)."""
+
+
+def row_total(batch: PyTree) -> int:
+    """The number B of rows, the common length of the leading axis of the batch's arrays."""
+    sizes: dict[str, int] = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
+        name = "batch" + jax.tree_util.keystr(path)
+        if jnp.ndim(leaf) == 0:
+            raise CredoError(f"{name} must have a leading axis, one entry a row; got a scalar.")
+        sizes[name] = jnp.shape(leaf)[0]
+    if not sizes:
+        raise CredoError(f"batch must hold at least one array with a leading axis of rows; got {batch!r}.")
+    if len(set(sizes.values())) > 1:
+        lengths = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise CredoError(f"all arrays of batch must have the same number of rows; got {lengths}.")
+    count = next(iter(sizes.values()))
+    if count == 0:
+        raise CredoError("batch must hold at least one row; got 0.")
+    return count
+
+
+def row_gradient(log_likelihood: LogLikelihood, per_sample: bool) -> Row:
+    """The value, aux and gradient of one row as a batch of one, where sum and average agree."""
+
+    def value(params: PyTree, row: PyTree) -> tuple[Array, PyTree]:
+        number, aux = _pair(log_likelihood(params, jax.tree.map(lambda leaf: leaf[None], row)))
+        shape = (1,) if per_sample else ()
+        if number.shape != shape:
+            what = "one number a row, shape (1,) for one row" if per_sample else "one number for its batch"
+            other = "" if number.shape not in ((), (1,)) else f"; or build with per_sample={not per_sample}"
+            raise CredoError(
+                f"log_likelihood must return {what}, when per_sample={per_sample}; got shape {number.shape}"
+                f"{other}."
+            )
+        return number.reshape(()), aux
+
+    gradient: Row = jax.value_and_grad(value, has_aux=True)
+    return gradient
+
+
+def _pair(result: object) -> tuple[Array, PyTree]:
+    """The value and the aux that a log-likelihood returned."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        raise CredoError(
+            f"log_likelihood must return two things, (value, aux), with None for aux where there is nothing "
+            f"to hand on; got {got}."
+        )
+    value, aux = result
+    if not is_number(value):
+        raise CredoError(f"log_likelihood must return a number as its value; got {type(value).__name__}.")
+    value = jnp.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise CredoError(f"log_likelihood must return a real number; got dtype {value.dtype}.")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(aux):
+        if not is_number(leaf):
+            name = "aux" + jax.tree_util.keystr(path)
+            raise CredoError(f"{name} must be an array, as compiled code hands aux on; got {leaf!r}.")
+    return value, jax.tree.map(jnp.asarray, aux)
+
+
+def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, count: int) -> PyTree:
+    """The aux of a function that takes the whole batch and returns one value a row."""
+    value, aux = _pair(log_likelihood(params, batch))
+    if value.shape != (count,):
+        raise CredoError(
+            f"log_likelihood must return one number a row, shape ({count},) for this batch, when "
+            f"per_sample=True; got shape {value.shape}."
+        )
+    return aux
+
+
+def tidy(aux: PyTree) -> PyTree:
+    """The aux, or None if it has no elements, so that the state has one structure from the start."""
+    if any(leaf.size for leaf in jax.tree.leaves(aux)):
+        return aux
+    return None
+
+
+def fold(
+    step: Callable[[C, PyTree], tuple[C, PyTree]], carry: C, batch: PyTree, count: int, size: int
+) -> tuple[C, PyTree]:
+    """Scan `step(carry, chunk) -> (carry, out)` over chunks of `size` rows; the last may be shorter."""
+    whole = count // size if size < count else 0
+    outs = []
+    if whole:
+        cut = whole * size
+        chunks = jax.tree.map(lambda leaf: leaf[:cut].reshape(whole, size, *leaf.shape[1:]), batch)
+        carry, out = jax.lax.scan(step, carry, chunks, unroll=2 if size == 1 else 1)
+        outs.append(jax.tree.map(lambda leaf: leaf.reshape(cut, *leaf.shape[2:]), out))
+        batch = jax.tree.map(lambda leaf: leaf[cut:], batch)
+    if whole * size < count:
+        carry, out = step(carry, batch)
+        outs.append(out)
+    return carry, jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if whole else leaves[0], *outs)
+
+
+def each(function: Callable[[PyTree], T], chunk: PyTree) -> T:
+    """`function` of every row of a chunk, stacked; without `vmap` if there is one row."""
+    if jax.tree.leaves(chunk)[0].shape[0] == 1:
+        one = function(jax.tree.map(lambda leaf: leaf[0], chunk))
+        stack: T = jax.tree.map(lambda leaf: leaf[None], one)
+    else:
+        stack = jax.vmap(function)(chunk)
+    return stack

@@ -22,9 +22,7 @@ from credo.recipes.resolution import input_clip, resolve
 from credo.tables.readers import unique_names
 
 if TYPE_CHECKING:
-    from credo.recipes.architecture import Network
-    from credo.recipes.drift import Drift
-    from credo.recipes.posterior import Posterior
+    from credo.recipes.language import Drift, Network, Posterior
 
 from collections import deque
 from typing import Literal, NamedTuple, NotRequired, TypedDict

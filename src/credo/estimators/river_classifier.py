@@ -21,7 +21,7 @@ from credo.estimators.river_base import (
     weight_of,
 )
 from credo.live.feature_values import absent
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.options import LearnerWords
 from credo.tables.infer import MOST_CLASSES
 

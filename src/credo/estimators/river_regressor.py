@@ -29,7 +29,7 @@ from credo.estimators.river_base import (
 )
 from credo.likelihoods import Normal, Predictive
 from credo.live.feature_values import origin_of
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.options import NumberWords
 from credo.tables.cells import LARGEST_TARGET
 

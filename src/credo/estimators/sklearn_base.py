@@ -27,14 +27,14 @@ from credo.learners import Learner
 from credo.learners.base import require_learner
 from credo.live.passes import Ask, parameter_count
 from credo.live.trainer import Trainer
-from credo.recipes.architecture import Network
 from credo.recipes.defaults import CLIP, SCHEMA_ROWS
+from credo.recipes.language import Network
 from credo.recipes.resolution import input_clip
 from credo.sessions import Options, TaskName, resolve
 from credo.streams import checkpoint
 from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import LARGEST_TARGET, Cells, cell_text, to_list, to_numbers
-from credo.tables.infer_column import Remarks, infer_column
+from credo.tables.infer import Remarks, infer_column
 from credo.tables.readers import unique_names
 
 __all__ = ["OnlineEstimator", "within_floats"]

@@ -18,7 +18,7 @@ from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.live import passes
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.options import LearnerWords
 
 __all__ = ["OnlineClassifier"]

@@ -19,7 +19,7 @@ from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
 from credo.live import passes
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.options import NumberWords
 
 __all__ = ["OnlineRegressor"]

@@ -13,8 +13,7 @@ from credo.flows.objective import validate
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
 from credo.flows.storage import History, load_operator, operator_names, save_operator
-from credo.flows.systems import LinearSystemTasks
-from credo.flows.tasks import LinearGaussianTasks, Stage, Tasks
+from credo.flows.tasks import LinearGaussianTasks, LinearSystemTasks, Stage, Tasks
 from credo.flows.train import Plan, Training, train
 
 __all__ = [

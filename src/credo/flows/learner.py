@@ -16,7 +16,6 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.flows.choice import Chosen, Moved, moved
 from credo.flows.densities import (
     KernelDensity,
     MatchedSource,
@@ -25,7 +24,7 @@ from credo.flows.densities import (
     TransitionDensity,
     matched_move,
 )
-from credo.flows.guard import Guard
+from credo.flows.guard import Chosen, Guard, Moved, moved
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.likelihoods import MixturePredictive, Predictive
 from credo.linalg.normals import standard_normals

@@ -16,8 +16,7 @@ from credo.core.errors import CredoError, DataError, require_choice, require_int
 from credo.core.extensions import extensions, missing
 from credo.core.integers import LARGEST_SEED
 from credo.flows.operator import FlowOperator, Operator
-from credo.flows.systems import LinearSystemTasks
-from credo.flows.tasks import LinearGaussianTasks, Tasks
+from credo.flows.tasks import LinearGaussianTasks, LinearSystemTasks, Tasks
 from credo.flows.train import Plan
 
 __all__ = ["Settings", "read_settings"]

@@ -1,7 +1,8 @@
 """The five verbs of a learner, and the functions that a learner writes for them.
 
 This module holds all that a learner or wrapper of your own needs: `Learner`, `Belief`, `Info`, and the
-functions by which an update is accepted or refused.
+functions by which an update is accepted or refused. An `OutputLearner` also says how uncertain the outputs of
+its model are.
 """
 
 from __future__ import annotations
@@ -15,13 +16,29 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError
 from credo.core.names import ForecastName
 from credo.core.platforms import in_branch
+from credo.core.records import record, replace, static_field
+from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
 from credo.learners.extensible import Expecting, Extensible
 from credo.likelihoods import Predictive, PredictiveRows
+from credo.likelihoods.elliptical import drop_one
+from credo.models.model import Model
 
-__all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "require_learner", "sound", "usable"]
+__all__ = [
+    "Belief",
+    "Info",
+    "Learner",
+    "OutputLearner",
+    "SampledFunction",
+    "accept",
+    "clean",
+    "isolate",
+    "require_learner",
+    "sound",
+    "usable",
+]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
@@ -315,3 +332,52 @@ def require_learner(field: str, value: object) -> None:
         raise CredoError(
             f"{field} must be a credo.Learner, such as credo.bong(model); got {value!r}.", field=field
         )
+
+
+@record
+class SampledFunction:
+    """A function x -> E[y | theta, x] for one theta that was drawn from a belief.
+
+    The outputs are linearised at the mean of the belief, eta(x) = f(mean, x) + J(x) step, which is exact for
+    models that are linear in their parameters. For networks it is the function that `forecast` believes in:
+    the outputs of a network at drawn weights are far more variable where the belief is wide. `step` (P,) is
+    the drawn parameters minus `mean` (P,), or None for the function at `mean` itself.
+    """
+
+    model: Model
+    mean: Array
+    step: Array | None
+    unravel: Unravel = static_field()
+
+    def __call__(self, x: PyTree) -> Array:
+        """The expected observation at one row x: a scalar for one output, else (C,)."""
+
+        def outputs(vector: Array) -> Array:
+            return self.model.outputs(vector, self.unravel, x)
+
+        if self.step is None:
+            eta = outputs(self.mean)
+        else:
+            base, move = jax.jvp(outputs, (self.mean,), (self.step,))
+            eta = base + move
+        return drop_one(self.model.likelihood.mean(eta))
+
+
+class OutputLearner(Learner[B]):
+    """A learner of a model, which knows the mean and covariance of the outputs eta at a row x."""
+
+    model: Model
+
+    @abstractmethod
+    def output_moments(self, belief: B, x: PyTree) -> tuple[Array, Array]:
+        """The mean (C,) and covariance (C, C) of the model's outputs under the predicted belief."""
+
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike | None) -> Predictive:
+        """The linearised forecast of outputs N(eta, scale cov); a `vmap` over scales computes both once."""
+        if self.model.batched:
+            single: OutputLearner[B] = replace(self, model=self.model.each)
+            return PredictiveRows(jax.vmap(lambda row: single.scaled_predictive(belief, row, scale))(x))
+        eta, cov = self.output_moments(belief, x)
+        if scale is None:
+            return self.model.likelihood.plugin(eta, getattr(belief, "noise", None))
+        return self.model.likelihood.scaled(eta, cov, scale, getattr(belief, "noise", None))

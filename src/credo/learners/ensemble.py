@@ -18,10 +18,9 @@ from credo.covariances import Diagonal, EnsembleCovariance, Full
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static, Transition
 from credo.learners.acceptance import legible
-from credo.learners.base import Info, accept, clean, usable
+from credo.learners.base import Info, OutputLearner, SampledFunction, accept, clean, usable
 from credo.learners.curvatures.base import Local, Objective
 from credo.learners.extensible import prior_covariance
-from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import column_sums, kalman_weights, solve

@@ -18,16 +18,9 @@ from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners.base import Info, Learner, accept, usable
 from credo.learners.conjugate import closed_form
 from credo.likelihoods import Expectation, LatentExpectation, Predictive
-from credo.likelihoods.class_laws import (
-    ClassLaw,
-    class_outputs,
-    class_slots,
-    known_classes,
-    reference_class,
-)
+from credo.likelihoods.categorical import ClassLaw, class_outputs, class_slots, known_classes, reference_class
 from credo.likelihoods.elliptical import drop_one
-from credo.linalg.entries import identity
-from credo.linalg.matrices import precision
+from credo.linalg.matrices import identity, precision
 
 __all__ = ["GaussianClasses", "SampledClasses"]
 

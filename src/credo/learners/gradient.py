@@ -19,8 +19,7 @@ from credo.core.trees import as_like, blank_row, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
-from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.functions import SampledFunction
+from credo.learners.base import Info, Learner, SampledFunction, accept, clean, usable
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.models.model import Model, as_model
 from credo.models.partial import start

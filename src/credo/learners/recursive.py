@@ -18,10 +18,9 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Family, Full, LowRank, Readable, RootCovariance
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
-from credo.learners.base import Info, accept, clean, usable
+from credo.learners.base import Info, OutputLearner, SampledFunction, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.extensible import prior_covariance
-from credo.learners.functions import OutputLearner, SampledFunction
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase

@@ -28,7 +28,7 @@ from credo.likelihoods import (
     StudentTPredictive,
 )
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.class_laws import ClassLaw, class_outputs, class_slots, known_classes
+from credo.likelihoods.categorical import ClassLaw, class_outputs, class_slots, known_classes
 
 __all__ = ["ClassVotes", "CountVotes", "NumberVotes", "Votes", "votes_of"]
 

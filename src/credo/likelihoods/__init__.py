@@ -12,8 +12,6 @@ are expectations, the distributions of E[y | theta, x], in which the noise of y 
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical, OpenCategorical
-from credo.likelihoods.contaminated import Contaminated
-from credo.likelihoods.either import Either
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.expectation import (
     ConjugateExpectation,
@@ -28,7 +26,9 @@ from credo.likelihoods.normal import Normal
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.rescaled import Rescaled, RescaledExpectation
 from credo.likelihoods.scalar import Bernoulli, HeteroscedasticNormal, Poisson, StudentT
-from credo.likelihoods.weighted_expectation import (
+from credo.likelihoods.weighted import (
+    Contaminated,
+    Either,
     IndependentExpectation,
     WeightedExpectation,
     WeightedPredictive,

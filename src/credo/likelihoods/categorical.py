@@ -1,8 +1,13 @@
-"""Categorical observations, by logits; of `OpenCategorical` the classes are met one after another."""
+"""Categorical observations, by logits; of `OpenCategorical` the classes are met one after another.
+
+The functions at the end serve every likelihood of classes: the number of classes, and outputs for
+probabilities.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +17,18 @@ from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.scalar import Bernoulli
 from credo.likelihoods.softmax_normal import ClassPredictive
 
-__all__ = ["Categorical", "OpenCategorical"]
+__all__ = [
+    "Categorical",
+    "ClassLaw",
+    "OpenCategorical",
+    "class_outputs",
+    "class_slots",
+    "known_classes",
+    "reference_class",
+]
 
 
 class _Classes(LikelihoodBase):
@@ -219,3 +233,38 @@ class OpenCategorical(_Classes):
     def sample(self, eta: Array, key: Array) -> Array:
         """One label."""
         return jax.random.categorical(key, self._logits(eta))
+
+
+ClassLaw: TypeAlias = Bernoulli | Categorical | OpenCategorical
+"""The likelihoods of a class."""
+
+
+def class_slots(likelihood: ClassLaw) -> int:
+    """The number C of classes that there is room for."""
+    if isinstance(likelihood, Bernoulli):
+        return 2
+    if isinstance(likelihood, OpenCategorical):
+        return likelihood.slots
+    return likelihood.classes
+
+
+def reference_class(likelihood: ClassLaw) -> bool:
+    """Whether the outputs of the likelihood are log odds against class 0."""
+    if isinstance(likelihood, OpenCategorical):
+        return likelihood.reference
+    return isinstance(likelihood, Bernoulli)
+
+
+def known_classes(likelihood: ClassLaw, logs: Array) -> Array:
+    """Log probabilities (..., C), of which those of classes that are not known vanish."""
+    if not isinstance(likelihood, OpenCategorical):
+        return logs
+    known = jnp.arange(likelihood.slots) < jnp.asarray(likelihood.known, int)
+    return jnp.where(jnp.broadcast_to(known, logs.shape), logs, jnp.asarray(_NEVER, logs.dtype))
+
+
+def class_outputs(likelihood: ClassLaw, logs: Array) -> Array:
+    """The outputs whose class probabilities are proportional to exp(logs), for logs (C,)."""
+    if reference_class(likelihood):
+        return logs[1:] - logs[:1]
+    return logs - jnp.max(logs)

@@ -10,7 +10,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.expectation import Expectation, LatentExpectation
 from credo.likelihoods.predictive import Predictive
-from credo.likelihoods.weighted_expectation import IndependentExpectation, WeightedExpectation, value_cdf
+from credo.likelihoods.weighted import IndependentExpectation, WeightedExpectation, value_cdf
 
 __all__ = ["FARTHEST", "Rescaled", "RescaledExpectation", "rescaled"]
 

@@ -31,8 +31,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.uncertain import erfcx, log_logistic_normal
-from credo.linalg.entries import diagonal, identity
-from credo.linalg.matrices import precision, safe_sqrt
+from credo.linalg.matrices import diagonal, identity, precision, safe_sqrt
 
 __all__ = ["ClassPredictive"]
 

@@ -8,9 +8,18 @@ costs more than a whole step of a small filter, and keeps the compiler from merg
 
 Kalman's gain is taken in the small space of the rows, for a curvature V = A A' that is given by its root A: a
 matrix (k, m), or the diagonal (k,) of a diagonal one.
+
+The places of the diagonal and the triangle of small matrices are constants that a program has once.
+In a scan, XLA moves every mask and every array of indices out of the loop on its own, and then no longer sees
+that what two parts of a step compute from them is the same, such as a factor that a forecast and an update
+both need.
+
+`leading_axes` has the eigenvectors of Gram matrices whose rows may be of very different length.
 """
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -18,22 +27,28 @@ import jax.scipy.linalg as jsl
 import numpy as np
 
 from credo.core.types import Array, DTypeLike
-from credo.linalg.entries import SMALL, diagonal, framed, identity, lower, raised
 
 __all__ = [
+    "SMALL",
     "attenuate",
     "bend",
     "cholesky",
     "column_sums",
     "crossed",
+    "diagonal",
     "eigh",
+    "framed",
+    "identity",
     "inverse",
     "inverse_gram",
     "kalman_weights",
+    "leading_axes",
     "log_det",
+    "lower",
     "mixing",
     "precision",
     "psd_root",
+    "raised",
     "ridge_root",
     "rounded",
     "rows_times",
@@ -46,6 +61,71 @@ __all__ = [
     "symmetric_root",
     "triangularize",
 ]
+
+SMALL = 64
+"""Up to here an identity matrix is a constant of the program, which holds all of its numbers."""
+
+
+def identity(size: int, dtype: DTypeLike) -> Array:
+    """The identity matrix (n, n), for small n as one constant for all of a program."""
+    if size > SMALL:
+        return jnp.eye(size, dtype=dtype)
+    return jnp.asarray(_identity(size, np.dtype(dtype)))
+
+
+@functools.lru_cache(maxsize=64)
+def _identity(size: int, dtype: np.dtype) -> np.ndarray:
+    eye = np.eye(size, dtype=dtype)
+    eye.setflags(write=False)
+    return eye
+
+
+def lower(size: int) -> Array:
+    """The places of the numbers of a lower triangular matrix (n, n), as one constant."""
+    return jnp.asarray(_lower(size))
+
+
+@functools.lru_cache(maxsize=64)
+def _lower(size: int) -> np.ndarray:
+    mask = np.tri(size, dtype=bool)
+    mask.setflags(write=False)
+    return mask
+
+
+def diagonal(matrix: Array) -> Array:
+    """The diagonal (n,) of a matrix (n, n), as a slice of its numbers.
+
+    `jnp.diagonal` gathers them in a branch by platform, whose results XLA does not see to be equal in two
+    parts of a step.
+    """
+    size = matrix.shape[0]
+    own: Array = jax.lax.slice(matrix.reshape(-1), (0,), (size * size,), (size + 1,))
+    return own
+
+
+def framed(matrix: Array, scale: Array) -> Array:
+    """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
+    if scale.ndim == 0:
+        return matrix * scale**2
+    return matrix * (scale[:, None] * scale[None, :])
+
+
+def raised(matrix: Array, noise: Array) -> Array:
+    """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
+    made; the sum with the matrix diag(d) would take a pass of its own. A small matrix is one kernel with what
+    comes before and after.
+    """
+    size = matrix.shape[0]
+    if size <= SMALL:
+        small: Array = jnp.where(
+            identity(size, np.dtype(bool)), matrix + jnp.broadcast_to(noise, (1, size)), matrix
+        )
+        return small
+    places = jnp.arange(size)
+    raised: Array = matrix.at[places, places].add(
+        noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
+    )
+    return raised
 
 
 def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
@@ -326,3 +406,95 @@ def symmetric_root(cov: Array) -> Array:
         return safe_sqrt(cov)
     values, vectors = eigh(symmetric(cov))
     return (vectors * safe_sqrt(values)[None, :]) @ vectors.T
+
+
+_SWEEPS = 8
+
+
+@jax.custom_jvp
+def leading_axes(gram: Array, level: Array) -> Array:
+    """The eigenvectors of a Gram matrix (n, n) as rows, by falling eigenvalue; differentiable as `eigh` is.
+
+    A library's eigenvectors are right to eps times the largest eigenvalue. Of a row whose square is smaller
+    than that they know nothing, and the rounding of a long row then stands where the short one was. Where
+    a long row is so long that its rounding exceeds a short one, and `level`, below which squares do not
+    matter, Jacobi's rotations take over, which are right relative to each row (Demmel & Veselic 1992). The
+    loop that holds them is not entered elsewhere.
+
+    Cost: n^3; n^3 for each of at most 8 n^2 / 2 rotations where the rows are so different.
+    """
+    if gram.shape[0] == 1:
+        return jnp.ones_like(gram)
+    values = diagonal(gram)
+    _, usual = eigh(gram)
+    positive = jnp.where(values > 0, values, jnp.full_like(values, jnp.inf))
+    least = jnp.maximum(jnp.min(positive), level)
+    apart = jnp.max(values) * precision(gram.dtype).eps > least
+
+    # The matrix is a state of the loop that changes: XLA would otherwise rotate it before it asks whether to.
+    def rotate(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        return _jacobi(state[1]), jnp.zeros_like(gram), jnp.asarray(False)
+
+    begin = (usual[:, ::-1].T, gram, apart)
+    axes, _, _ = jax.lax.while_loop(lambda state: state[2], rotate, begin)
+    return axes
+
+
+@leading_axes.defjvp
+def _leading_axes_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (gram, level) = primals
+    (tangent, _) = tangents
+    axes = leading_axes(gram, level)
+    values = jnp.diagonal(axes @ gram @ axes.T)
+    inner = axes @ symmetric(tangent) @ axes.T
+    return axes, mixing(values, inner).T @ axes
+
+
+def _jacobi(gram: Array) -> Array:
+    """The eigenvectors as rows, by cyclic rotations, until no two rows meet."""
+    size = gram.shape[0]
+    eps = precision(gram.dtype).eps
+    first, second = (jnp.asarray(places, jnp.int32) for places in np.triu_indices(size, 1))
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        matrix, _, sweep = state
+        root = jnp.sqrt(jnp.diagonal(matrix))
+        meet = jnp.abs(matrix[first, second]) > 4.0 * eps * root[first] * root[second]
+        return (sweep < _SWEEPS) & jnp.any(meet)
+
+    def rotate(step: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        matrix, axes = state
+        p = first[step]
+        q = second[step]
+        here = matrix[p, p]
+        there = matrix[q, q]
+        across = matrix[p, q]
+        meet = jnp.abs(across) > eps * jnp.sqrt(here) * jnp.sqrt(there)
+        slope = 0.5 * (there - here) / jnp.where(meet, across, 1.0)
+        near = jnp.minimum(jnp.abs(slope), 1e8)
+        tangent = jnp.where(slope < 0, -1.0, 1.0) / (near + jnp.sqrt(1.0 + near**2))
+        tangent = jnp.where(jnp.abs(slope) > 1e8, 0.5 / jnp.where(slope == 0, 1.0, slope), tangent)
+        tangent = jnp.where(meet, tangent, 0.0)
+        cosine = jax.lax.rsqrt(1.0 + tangent**2)
+        sine = cosine * tangent
+
+        def turned(rows: Array) -> Array:
+            upper = rows[p]
+            lower = rows[q]
+            return rows.at[p].set(cosine * upper - sine * lower).at[q].set(sine * upper + cosine * lower)
+
+        matrix = turned(turned(matrix).T)
+        # What the rotation makes 0 is 0, and both squares follow without cancellation.
+        left = jnp.where(meet, 0.0, across)
+        matrix = matrix.at[p, q].set(left).at[q, p].set(left)
+        matrix = matrix.at[p, p].set(here - tangent * across).at[q, q].set(there + tangent * across)
+        return matrix, turned(axes)
+
+    def sweep(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        matrix, axes = jax.lax.fori_loop(0, first.shape[0], rotate, state[:2])
+        return matrix, axes, state[2] + 1
+
+    begin = (gram, identity(size, gram.dtype), jnp.zeros((), jnp.int32))
+    matrix, axes, _ = jax.lax.while_loop(unfinished, sweep, begin)
+    falling: Array = axes[jnp.argsort(-jnp.diagonal(matrix))]
+    return falling

@@ -13,7 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.tables.cells import LARGEST
 from credo.tables.hashing import hash_words
-from credo.tables.infer_column import WORD_SLOTS, is_text
+from credo.tables.infer import WORD_SLOTS, is_text
 from credo.tables.schema import ColumnSpec
 from credo.tables.times import read_times, to_times
 

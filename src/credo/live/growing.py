@@ -9,7 +9,7 @@ import numpy as np
 
 from credo.tables import Chunk, Dropped, Encoder, EncoderState, Schema
 from credo.tables.cells import Cells, cell_text, is_missing, to_list
-from credo.tables.infer_column import late_column
+from credo.tables.infer import late_column
 from credo.tables.schema import HOLDS
 
 __all__ = ["MOST_LATE", "OTHER_UNITS", "GrowingEncoder"]

@@ -21,8 +21,7 @@ from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.live.recovery import Recovery
 from credo.programs.packed import PackedBelief
-from credo.recipes.assembly import build
-from credo.recipes.capacity import require_room
+from credo.recipes.assembly import build, require_room
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import Settings
 from credo.streams import Pack, Port, pack

@@ -14,9 +14,9 @@ from credo.recipes.options import SeriesOptions, TaskName
 from credo.tables import Chunk, Dropped, EncoderState, Schema, infer_schema
 from credo.tables.cells import is_missing, to_list
 from credo.tables.clock import Clock
-from credo.tables.infer_column import read_numbers
+from credo.tables.infer import read_numbers
 from credo.tables.lags import History, LagColumns, LaggedChunk, usual_lags
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS
 
 __all__ = ["SeriesEncoding", "Widths", "infer_series"]
 

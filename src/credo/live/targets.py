@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from credo.core.outlying import FAR
-from credo.likelihoods.contaminated import WIDTH
 from credo.likelihoods.rescaled import FARTHEST
+from credo.likelihoods.weighted import WIDTH
 from credo.metrics import Scores
 from credo.recipes.defaults import OUTLIERS
 from credo.tables import ScaledTarget, TargetScaler
-from credo.tables.tasks import TargetKind
+from credo.tables.schema import TargetKind
 
 __all__ = [
     "SCALER",

@@ -23,7 +23,7 @@ from credo.live.passes import CHUNK, Ask, EncodedRows
 from credo.live.recovery import Recovery, SavedRecovery
 from credo.live.runner import Early, Part, Runner
 from credo.programs.packed import PackedBelief
-from credo.recipes.capacity import inputs_fit
+from credo.recipes.assembly import inputs_fit
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
 from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema

@@ -11,9 +11,20 @@ same numbers.
 
 from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, coverage_of, ece, ece_of
 from credo.metrics.classes import ClassScores, ClassTable, by_class
-from credo.metrics.losses import LossName, normal_crps, reliability, row_losses, running, windowed
 from credo.metrics.scores import Scores
-from credo.metrics.summary import METRICS, Metric, metric_names, require_metrics, summarize
+from credo.metrics.summary import (
+    METRICS,
+    LossName,
+    Metric,
+    metric_names,
+    normal_crps,
+    reliability,
+    require_metrics,
+    row_losses,
+    running,
+    summarize,
+    windowed,
+)
 
 __all__ = [
     "BINS",

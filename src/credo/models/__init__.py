@@ -6,9 +6,8 @@ networks with initial values and prior variances that work without tuning; `from
 adapt others. `freeze`, `last_layer` and `subspace` make models over a part of the parameters.
 """
 
-from credo.models.adapters import from_equinox, from_flax
 from credo.models.edges import Clipped, OrientedEdges, RandomFeatures
-from credo.models.model import Model, Picked, joint
+from credo.models.model import Model, Picked, from_equinox, from_flax, joint
 from credo.models.networks import CNN, MLP, BlendedMLP, Linear
 from credo.models.partial import freeze, last_layer, random_basis, subspace, svd_basis
 

@@ -18,8 +18,8 @@ from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.linalg.entries import identity
 from credo.linalg.jacobians import OuterRows
+from credo.linalg.matrices import identity
 
 __all__ = ["CNN", "MLP", "Activation", "BlendedMLP", "Linear"]
 

@@ -20,12 +20,12 @@ from credo.particles.filter import ParticleFilter, particle_filter
 from credo.particles.guided import Adapted, BootstrapProposal, Guided, Proposal
 from credo.particles.kernel_bayes import (
     KernelBayes,
+    KernelFilter,
     gaussian_gram,
     herd,
     kernel_bayes_weights,
     median_distance,
 )
-from credo.particles.kernel_filter import KernelFilter
 from credo.particles.kernel_proposal import KernelProposal, liu_west, one_pass_smc
 from credo.particles.langevin import Langevin
 from credo.particles.learned import (

@@ -1,4 +1,4 @@
-"""The base of learners whose belief is a set of weighted particles."""
+"""The base of learners whose belief is a set of weighted particles, and what those of whole streams share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key, step_key
 from credo.core.names import ForecastName
 from credo.core.records import replace, static_field
-from credo.core.trees import Unravel, ravel
+from credo.core.trees import Unravel, as_like, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Diagonal, Full
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import Info, accept, clean, legible, usable
+from credo.learners.base import OutputLearner, SampledFunction
 from credo.learners.extensible import prior_covariance
-from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import (
     DrawnExpectation,
     Expectation,
@@ -30,10 +30,11 @@ from credo.likelihoods import (
     PredictiveRows,
     Rows,
 )
+from credo.linalg.matrices import cholesky, solve_lower
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
-__all__ = ["ParticleLearner", "Prior"]
+__all__ = ["ParticleLearner", "Prior", "row_scale", "separated", "standardized", "whole_evidence"]
 
 Prior: TypeAlias = "Source | Callable[[Array], PyTree] | tuple[Callable[..., Any], Callable[..., Any]]"
 """A prior of particles: a record, `draw(key)`, or the pair of it and `log_prob(params)`."""
@@ -336,3 +337,42 @@ def _source(prior: object, unravel: Unravel) -> Source:
 def _fit(values: Array) -> NormalSource:
     """The normal distribution with the moments of a set of particles."""
     return NormalSource(jnp.mean(values, axis=0), Diagonal().init(jnp.var(values, axis=0)))
+
+
+def row_scale(total: ArrayLike, model: Model, y: PyTree, like: Array) -> Array:
+    """n / B: how many times the rows of y the whole stream of n rows has, as a scalar."""
+    return as_like(total, like) / (model.likelihood.rows(y) if model.batched else 1)
+
+
+def whole_evidence(learner: ParticleLearner, belief: Particles, x: PyTree, y: PyTree, weight: Array) -> Array:
+    """log sum_i w_i p(y | z_i, x) of the rows that have any weight, a scalar."""
+    whole = (weight > 0).astype(belief.values.dtype)
+    logs = learner.log_likelihood(belief.values, belief.unravel, x, y, whole)
+    return jnp.asarray(jax.nn.logsumexp(belief.log_weights + logs))
+
+
+def standardized(draws: Array) -> Array:
+    """Draws (N, P) of a standard normal, shifted and stretched to mean 0 and covariance I exactly.
+
+    Moments that are estimated from such draws have no error of their own. Where N - 1 < P no stretch can give
+    the covariance I, and the draws are only centred.
+    """
+    count, size = draws.shape
+    gaps = draws - jnp.mean(draws, axis=0)[None, :]
+    if count - 1 < size:
+        return gaps
+    root = cholesky(gaps.T @ gaps / (count - 1))
+    return solve_lower(root, gaps.T).T
+
+
+def separated(draws: Array, others: Array) -> Array:
+    """Standardised draws (N, P) without any sample correlation with other columns (N, Q).
+
+    Sums of the two then have the moments that theory says, without an error of the sample. Where N - 1 is
+    below P + Q the draws are only standardised.
+    """
+    count, size = draws.shape
+    if count - 1 < size + others.shape[1]:
+        return standardized(draws)
+    basis, _ = jnp.linalg.qr(jnp.concatenate([jnp.ones((count, 1), draws.dtype), others], axis=1))
+    return standardized(draws - basis @ (basis.T @ draws))

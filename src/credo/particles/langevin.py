@@ -13,9 +13,8 @@ from credo.dynamics import Dynamics, Static
 from credo.learners.rules.base import Rate, Schedule, as_rate, rate_at
 from credo.linalg.matrices import eigh, solve_lower, symmetric
 from credo.models.model import Model
-from credo.particles.base import ParticleLearner
+from credo.particles.base import ParticleLearner, row_scale, separated, whole_evidence
 from credo.particles.density import grain, moments, sound_root
-from credo.particles.streaming import row_scale, separated, whole_evidence
 
 __all__ = ["Langevin"]
 

@@ -16,10 +16,9 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.learners.rules.base import Rate, as_rate, rate_at
 from credo.models.model import Model
-from credo.particles.base import ParticleLearner
+from credo.particles.base import ParticleLearner, row_scale, standardized, whole_evidence
 from credo.particles.density import SmoothDensity, grain, smooth
 from credo.particles.kernel_bayes import squared_distances
-from credo.particles.streaming import row_scale, standardized, whole_evidence
 
 __all__ = ["NonparametricVariational"]
 

@@ -3,17 +3,22 @@
 Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
 """
 
-from credo.plots.compact import (
+from credo.plots.figures import (
     COMPACT_PALETTE,
+    MISSING,
+    PALETTE,
     CompactFigure,
     Times,
+    available,
     compact_figure,
     count_rows,
     legend_above,
+    new_figure,
+    png,
     shortened,
+    style,
     thousands,
 )
-from credo.plots.figures import MISSING, PALETTE, available, new_figure, png, style
 
 __all__ = [
     "COMPACT_PALETTE",

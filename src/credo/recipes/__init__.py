@@ -5,10 +5,8 @@ records, `Network`, `Posterior` and `Drift`, which are also written as text, suc
 defaults (`credo.recipes.defaults`).
 """
 
-from credo.recipes.architecture import Network, NetworkKind
-from credo.recipes.drift import Drift, DriftKind
+from credo.recipes.language import Drift, DriftKind, Network, NetworkKind, Posterior, PosteriorKind
 from credo.recipes.options import METHODS, BudgetName, MethodName, Options, TaskName
-from credo.recipes.posterior import Posterior, PosteriorKind
 from credo.recipes.settings import Settings
 
 __all__ = [

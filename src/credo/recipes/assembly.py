@@ -1,4 +1,4 @@
-"""The learner of a session and its prior belief, built from settings."""
+"""The learner of a session and its prior belief, built from settings if they fit in memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
+from credo.core.errors import CredoError
 from credo.core.forks import require_threads
 from credo.core.kept_programs import Kept
 from credo.core.records import replace
@@ -43,19 +44,29 @@ from credo.models import Model
 from credo.particles import liu_west
 from credo.recipes import defaults
 from credo.recipes.auto import bank_of, combined
-from credo.recipes.drift import Drift
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
-from credo.recipes.members import Breadth, TableMember, members_of
-from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
+from credo.recipes.language import Drift, Posterior
+from credo.recipes.members import Breadth, Member, TableMember, members_of
+from credo.recipes.networks import (
+    Origin,
+    count_parameters,
+    family_of,
+    first_parameters,
+    network,
+    numbers_of,
+    outputs_of,
+    prior_variances,
+)
 from credo.recipes.options import MethodName
-from credo.recipes.posterior import Posterior
+from credo.recipes.resolution import require_memory
 from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES, Noise, slots
+from credo.tables.infer import MOST_CLASSES
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build", "members"]
+__all__ = ["Belief", "SessionLearner", "build", "fits", "inputs_fit", "members", "require_room"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -291,3 +302,51 @@ def _dynamics(drift: Drift) -> Dynamics:
     if drift.kind == "shrink-perturb":
         return ShrinkPerturb(numbers[0], numbers[1])
     return Static()
+
+
+def require_room(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> None:
+    """Refuse more inputs or classes than fit in memory, by a CredoError; the arguments are `build`'s."""
+    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
+    begun = shape if origin is None else (origin.inputs,)
+    bank = members(settings, begun, classes, first)
+    if not bank:
+        size = count_parameters(settings.model, outputs, shape)
+        require_memory(
+            settings.posterior, size, settings.drift, model=settings.model, outputs=outputs,
+            method=settings.method,
+        )  # fmt: skip
+        return
+    start = outputs_of(settings.task, first or classes, first)
+    networks = {one.network: one for one in bank if isinstance(one, Member | ImageMember)}
+    for member in networks.values():
+        net = member.network
+        size = count_parameters(member.network, outputs, shape)
+        if isinstance(member, ImageMember):
+            kept = Posterior("low-rank", member.rank).numbers(size)
+        else:
+            inputs = math.prod(shape)
+            kept = numbers_of(family_of(net, start, math.prod(begun)), net, outputs, inputs)
+        require_memory(None, size, settings.drift, model=net, outputs=outputs, kept=kept)
+
+
+def fits(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> bool:
+    """Whether one more class fits: there are 1,000 at most, and as many as memory holds."""
+    if classes > MOST_CLASSES:
+        return False
+    same = slots(first, classes) == slots(first, classes - 1)
+    return same or inputs_fit(settings, shape, classes, first, origin)
+
+
+def inputs_fit(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> bool:
+    """Whether so many inputs fit in memory."""
+    try:
+        require_room(settings, shape, classes, first, origin)
+    except CredoError:
+        return False
+    return True

@@ -16,13 +16,12 @@ from credo.learners import Learner, RecursiveLearner
 from credo.likelihoods import Bernoulli, Categorical, OpenCategorical
 from credo.models import Clipped, Model
 from credo.recipes import defaults, networks
-from credo.recipes.architecture import Network
-from credo.recipes.bank_family import family_of
+from credo.recipes.language import Network
 from credo.recipes.members import Breadth, Member, TableMember, members_of
-from credo.recipes.networks import Origin, outputs_of
+from credo.recipes.networks import Origin, family_of, outputs_of
 from credo.recipes.options import TaskName
 from credo.recipes.tasks import RECIPES, Noise
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS
 
 __all__ = ["Auto", "auto", "bank_of", "combined"]
 
@@ -75,7 +74,7 @@ def auto(
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
-        task: one of `credo.tables.tasks.TARGET_KINDS`; "regression" takes targets with mean 0 and variance 1,
+        task: one of `credo.tables.schema.TARGET_KINDS`; "regression" takes targets of mean 0 and variance 1,
             and "classification" labels from 0.
         classes: the number of classes.
         breadth: "default", or "wide" for more members.

@@ -19,12 +19,12 @@ from credo.learners import RecursiveLearner
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import MLP, Linear, Model, OrientedEdges
 from credo.recipes import defaults
-from credo.recipes.architecture import Network
 from credo.recipes.auto import Auto
+from credo.recipes.language import Network
 from credo.recipes.members import Breadth
 from credo.recipes.options import TaskName
 from credo.recipes.tasks import RECIPES
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS
 
 __all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
 

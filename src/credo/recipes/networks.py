@@ -1,4 +1,7 @@
-"""The networks of recipes: built from settings, with the parameters that they begin with."""
+"""The networks of recipes: built from settings, with the parameters that they begin with.
+
+The family of a member of a bank is chosen by what a row costs with it.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,29 @@ import numpy as np
 from credo.core.errors import CredoError, Named
 from credo.core.records import replace
 from credo.core.types import PyTree
+from credo.covariances import Diagonal, Full, UnitBlocks
+from credo.covariances.unit_covariance import layers_of
 from credo.models import CNN, MLP, Linear, RandomFeatures
 from credo.models.networks import BlendedMLP
 from credo.recipes import defaults
-from credo.recipes.architecture import Network
+from credo.recipes.language import Network
 from credo.recipes.options import NoiseVar, TaskName
 from credo.recipes.tasks import RECIPES, Start, slots
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS
 
 __all__ = [
+    "MemberFamily",
     "Net",
     "Origin",
     "count_parameters",
+    "family_of",
     "first_parameters",
     "leaf_shapes",
     "network",
+    "numbers_of",
     "outputs_of",
     "prior_variances",
+    "unit_cost",
     "with_waves",
 ]
 
@@ -163,3 +172,36 @@ def prior_variances(net: Net, params: PyTree, scale: float, features: int | None
     if features in (None, inputs):
         return var
     return [var[0] | {"w": var[0]["w"] * (inputs / features)}, *var[1:]]
+
+
+MemberFamily = Full | UnitBlocks | Diagonal
+"""The families of the members of a bank for tables."""
+
+
+def unit_cost(network: Network, outputs: int, inputs: int) -> int:
+    """The numbers in the covariances of all units: m n^2 a layer of m units with n inputs each."""
+    layers = layers_of(leaf_shapes(network, outputs, (inputs,)))
+    return sum(units * size**2 for size, units in layers)
+
+
+def family_of(network: Network, outputs: int, inputs: int) -> MemberFamily:
+    """The richest family with which a row of so many inputs costs little: the whole covariance of C outputs
+    and P parameters if C P^2 is at most `defaults.FULL_COST`, that of every unit if its numbers are at most
+    `defaults.UNIT_COST`, and else the variances.
+    """
+    size = sum(math.prod(leaf) for leaf in leaf_shapes(network, outputs, (inputs,)))
+    if outputs * size**2 <= defaults.FULL_COST:
+        return Full("dense")
+    if unit_cost(network, outputs, inputs) <= defaults.UNIT_COST:
+        return UnitBlocks()
+    return Diagonal()
+
+
+def numbers_of(family: MemberFamily, network: Network, outputs: int, inputs: int) -> int:
+    """The count of numbers that a family keeps for a network grown to so many outputs and inputs."""
+    if isinstance(family, UnitBlocks):
+        return unit_cost(network, outputs, inputs)
+    size = sum(math.prod(leaf) for leaf in leaf_shapes(network, outputs, (inputs,)))
+    if isinstance(family, Full):
+        return size**2
+    return size

@@ -10,9 +10,7 @@ from credo.core.errors import CredoError, Named, require_integer
 from credo.core.integers import LARGEST_SEED
 from credo.core.names import CURVATURES, RULES, TASKS, CurvatureName, RuleName, Task
 from credo.core.setting import Setting, require_settings
-from credo.recipes.architecture import Network
-from credo.recipes.drift import Drift
-from credo.recipes.posterior import Posterior
+from credo.recipes.language import Drift, Network, Posterior
 
 __all__ = [
     "EVERY",

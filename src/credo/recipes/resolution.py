@@ -10,13 +10,10 @@ from credo.core.errors import CredoError, Named, require_choice
 from credo.core.names import CURVATURES, RULES, CurvatureName
 from credo.core.setting import require_settings
 from credo.recipes import defaults
-from credo.recipes.architecture import Network
-from credo.recipes.bank_family import family_of, numbers_of
-from credo.recipes.drift import Drift
+from credo.recipes.language import Drift, Network, Posterior
 from credo.recipes.members import members_of, networks_of
-from credo.recipes.networks import count_parameters, outputs_of
+from credo.recipes.networks import count_parameters, family_of, numbers_of, outputs_of
 from credo.recipes.options import METHODS, MethodName, NoiseVar, Options, TaskName
-from credo.recipes.posterior import Posterior
 from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES
 

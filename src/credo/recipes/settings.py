@@ -9,11 +9,9 @@ from typing import Any, NotRequired, TypedDict, cast
 from credo.core.errors import FormatError
 from credo.core.forms import Loop, Seed, require_form
 from credo.core.names import CurvatureName
-from credo.recipes.architecture import Network
-from credo.recipes.drift import Drift
+from credo.recipes.language import Drift, Network, Posterior
 from credo.recipes.options import MethodName, NoiseVar, TaskName
-from credo.recipes.posterior import Posterior
-from credo.tables.tasks import TARGET_KINDS, TargetKind
+from credo.tables.schema import TARGET_KINDS, TargetKind
 
 __all__ = ["SavedSettings", "Settings"]
 

@@ -9,7 +9,6 @@ generation by exclusive create, and an older one may not save.
 """
 
 from credo.recipes.options import KeyedOptions
-from credo.scale.keyed_run import learn_keyed
-from credo.scale.options import KeyedResult
+from credo.scale.keyed_run import KeyedResult, learn_keyed
 
 __all__ = ["KeyedOptions", "KeyedResult", "learn_keyed"]

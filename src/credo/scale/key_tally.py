@@ -11,7 +11,7 @@ import numpy as np
 from credo.core import archive
 from credo.core.errors import FormatError
 from credo.core.places import Place
-from credo.scale.batches import Batch
+from credo.scale.feed import Batch
 from credo.streams.keyed import KeyedRows
 from credo.streams.keyed.naming import from_text, to_text
 

@@ -1,4 +1,7 @@
-"""A run over a source with one learner for each key: opened, continued, and saved on the way."""
+"""A run over a source with one learner for each key: opened, continued, and saved on the way.
+
+The runs in a folder have generations, of which only the latest may save into it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from credo.adapt import Standardized
 from credo.core import archive
 from credo.core.actors import hire_actors
 from credo.core.errors import CredoError, DataError, FormatError, Named
-from credo.core.files import json_bytes, replacing, write_atomically
+from credo.core.files import claim, json_bytes, replacing, write_atomically
 from credo.core.places import Address, Place, Where, place_of
 from credo.core.processes import Answer, Gone, Hire, begin_process
 from credo.live.encoding import TableEncoding
@@ -27,15 +30,12 @@ from credo.live.restoring import restore
 from credo.live.targets import WARMUP
 from credo.recipes import defaults
 from credo.recipes.assembly import build
-from credo.recipes.options import KeyedOptions
+from credo.recipes.options import ColumnOptions, KeyedOptions, Options
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Settings
-from credo.scale.batches import Batch
-from credo.scale.feed import Feed, FileEnd, Marks, are_dates
-from credo.scale.generations import Generation
+from credo.scale.feed import Batch, Feed, FileEnd, Marks, are_dates
 from credo.scale.kafka import SCHEME
 from credo.scale.key_tally import KeyTally
-from credo.scale.options import BEFORE, FORMAT, MARK, STATE, KeyedResult, state_of
 from credo.scale.sources import Source, open_source
 from credo.streams.keyed import Keyed, KeyedRows
 from credo.streams.keyed.engine import Late
@@ -43,7 +43,100 @@ from credo.streams.keyed.pages import latest
 from credo.tables import Chunk, Moments, TableSource, infer_schema
 from credo.tables.cells import to_list
 
-__all__ = ["Plan", "Shard", "Worker", "Workers", "learn_keyed"]
+__all__ = [
+    "BEFORE",
+    "FORMAT",
+    "MARK",
+    "STATE",
+    "Generation",
+    "KeyedResult",
+    "Plan",
+    "Shard",
+    "Worker",
+    "Workers",
+    "learn_keyed",
+    "options_of",
+    "state_of",
+]
+
+FORMAT = 1
+STATE = "run.credo"
+BEFORE = "run-before.credo"
+MARK = "credo-keyed-run"
+
+
+@dataclass(frozen=True)
+class KeyedResult:
+    """The results of a run so far, over all its parts.
+
+    Attributes:
+        folder: the folder of the run, with `predictions`, `metrics.json` and the state of the shards.
+        line: the line up to which the source was read.
+        metrics: rows, keys, nlpd, rmse and coverage_90 or error, reported changes, rows that were late, and
+            the worst, newest and most changing keys, as lists.
+        bad_rows: how many rows could not be used.
+        bad: sentences about a few of them.
+
+    Example:
+        >>> from pathlib import Path
+        >>> KeyedResult(Path("runs"), 10, {"keys": 3}, 0, ()).metrics["keys"]
+        3
+    """
+
+    folder: Place
+    line: int
+    metrics: dict[str, Any]
+    bad_rows: int
+    bad: tuple[str, ...]
+
+
+def state_of(folder: Place, name: str = STATE) -> archive.Archive:
+    """The file that says how far the run in a folder is; a DataError if there is none."""
+    return archive.read(folder / name, MARK, FORMAT, "run of keyed learners")
+
+
+def options_of(folder: Place) -> KeyedOptions:
+    """The options of the run in a folder, of which `workers`, `ray`, `evict` and `checkpoint` may change.
+
+    Raises:
+        DataError: there is no run.
+        FormatError: it is damaged, or has a newer format.
+    """
+    with archive.refusing(folder / STATE, "run of keyed learners"):
+        words = dict(state_of(folder).header["options"])
+        learner = Options(**words.pop("learner"))
+        columns = ColumnOptions(words.pop("target"))
+        return KeyedOptions(columns=columns, learner=learner, **words)
+
+
+class Generation:
+    """A number that nobody else has, taken by creating a file that was not there; the largest may save.
+
+    Arguments:
+        folder: the folder, which is made if need be, or its address.
+    """
+
+    def __init__(self, folder: Place) -> None:
+        self.folder = folder
+        self.number = claim(folder, _name, self._latest() + 1)
+        for number in self._numbers():
+            if number < self.number:
+                (folder / _name(number)).unlink(missing_ok=True)
+
+    def require_latest(self) -> None:
+        """Refuse to go on where another has begun."""
+        if self._latest() > self.number:
+            raise DataError(f"another run goes on in {self.folder}; this one is older, and may not save.")
+
+    def _numbers(self) -> list[int]:
+        return [int(path.name.partition("-")[2]) for path in self.folder.glob("generation-*")]
+
+    def _latest(self) -> int:
+        return max(self._numbers(), default=0)
+
+
+def _name(number: int) -> str:
+    return f"generation-{number:08d}"
 
 
 @dataclass(frozen=True)

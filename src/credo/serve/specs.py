@@ -14,8 +14,7 @@ from credo.core.names import Task
 from credo.core.setting import Setting, settings_of
 from credo.recipes.options import Options
 from credo.serve.allowed import require_fields, require_known, says, whole
-from credo.tables.schema import ColumnSpec, Kind, Schema, TargetSpec
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS, ColumnSpec, Kind, Schema, TargetSpec
 
 __all__ = ["BanditSpec", "ModelSpec", "TableSpec", "read_spec", "require_name"]
 

@@ -17,10 +17,9 @@ from credo.live.encoding import Block, Encoding, ImageEncoding, Images, TableEnc
 from credo.live.intake import Rows
 from credo.live.series import SeriesEncoding
 from credo.live.trainer import Trainer
-from credo.recipes.architecture import Network, NetworkKind
 from credo.recipes.auto import Auto, auto
-from credo.recipes.drift import Drift, DriftKind
 from credo.recipes.image_members import ImageMember
+from credo.recipes.language import Drift, DriftKind, Network, NetworkKind, Posterior, PosteriorKind
 from credo.recipes.members import Breadth, Member
 from credo.recipes.options import (
     METHODS,
@@ -31,7 +30,6 @@ from credo.recipes.options import (
     SeriesOptions,
     TaskName,
 )
-from credo.recipes.posterior import Posterior, PosteriorKind
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import SavedSettings, Settings
 from credo.sessions.change_tally import ChangeSummary, ChangeTally

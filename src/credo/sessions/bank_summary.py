@@ -23,8 +23,7 @@ from credo.covariances import Covariance, Diagonal
 from credo.learners import GaussianClasses, NearestNeighbours, RecursiveLearner
 from credo.linalg.jacobians import DenseRows
 from credo.recipes.image_members import ImageMember
-from credo.recipes.members import MOST_COMPARED, POISSON, Member, TableMember
-from credo.recipes.plain_members import NearMember
+from credo.recipes.members import MOST_COMPARED, POISSON, Member, NearMember, TableMember
 from credo.recipes.tasks import RECIPES
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from credo.live.change_steps import Steps
 from credo.recipes import defaults
-from credo.recipes.drift import Drift, DriftKind
+from credo.recipes.language import Drift, DriftKind
 
 __all__ = ["ChangeSummary", "ChangeTally"]
 

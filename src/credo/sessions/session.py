@@ -31,7 +31,7 @@ from credo.live.runner import Part, Runner
 from credo.live.targets import SCALER, WARMUP, baseline_sd, beside_baseline, own_log_prob, standardise
 from credo.metrics import Scores, normal_crps, row_losses
 from credo.programs.packed import PackedBelief
-from credo.recipes.capacity import fits, inputs_fit
+from credo.recipes.assembly import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.options import Options, OptionWords, TaskName
 from credo.recipes.resolution import input_clip, resolve

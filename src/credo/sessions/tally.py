@@ -27,7 +27,7 @@ from credo.metrics import (
     row_losses,
 )
 from credo.recipes.options import TaskName
-from credo.tables.tasks import TARGET_KINDS
+from credo.tables.schema import TARGET_KINDS
 
 __all__ = ["ColumnName", "Tally"]
 

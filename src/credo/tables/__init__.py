@@ -12,10 +12,9 @@ standardising online by the rows before each row; `TargetScaler` does so for a r
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.encoder import Encoder, EncodeReport, EncoderState
 from credo.tables.infer import infer_schema
-from credo.tables.moments import Moments
+from credo.tables.moments import Moments, ScaledTarget, TargetScaler
 from credo.tables.opening import FORMATS
 from credo.tables.readers import json_chunk
-from credo.tables.scaling import ScaledTarget, TargetScaler
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
 from credo.tables.sources import TableSource, from_frame, open_table
 

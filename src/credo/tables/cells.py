@@ -1,30 +1,114 @@
-"""The reading of raw cells: missing values, numbers, truth values and labels."""
+"""The reading of raw cells: missing values, numbers, truth values and labels.
+
+Numbers are read as people write them: with decimal points or commas, marks between thousands, and signs of
+currencies.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-
-from credo.tables.number_formats import Mark, decorated, join_plain
 
 __all__ = [
     "LARGEST",
     "LARGEST_TARGET",
     "MISSING",
     "Cells",
+    "Mark",
     "cell_text",
+    "decimal_mark",
+    "decorated",
     "is_count",
     "is_decorated",
     "is_missing",
+    "join_plain",
     "label_text",
+    "plain",
     "to_list",
     "to_number_columns",
     "to_numbers",
     "truth",
 ]
+
+Mark: TypeAlias = Literal[".", ","]
+"""The decimal mark of a column."""
+
+_NUMBER_SIGNS = r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?(?P<digits>{digits}) ?[%$€£¥₹]?"
+_NUMBER_FORMS: dict[Mark, re.Pattern[str]] = {
+    ".": re.compile(_NUMBER_SIGNS.format(digits=r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+")),
+    ",": re.compile(
+        _NUMBER_SIGNS.format(
+            digits=r"(?:[1-9]\d{0,2}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+)(?:,\d*)?(?:[eE][-+]?\d+)?|,\d+"
+        )
+    ),
+}
+_BARE: dict[Mark, dict[int, int | None]] = {
+    ".": str.maketrans("", "", ", $€£¥₹%"),
+    ",": str.maketrans(",", ".", ". '\u2019\u00a0\u202f$€£¥₹%"),
+}
+
+
+def decorated(text: str, mark: Mark) -> float | None:
+    """The number of a text with this decimal mark, with marks between thousands, or signs of a currency or of
+    percent; None if it is none.
+    """
+    match = _NUMBER_FORMS[mark].fullmatch(text.strip())
+    if match is None:
+        return None
+    return float(f"{match['before'] or match['after'] or ''}{plain(match['digits'], mark)}")
+
+
+def plain(digits: str, mark: Mark) -> str:
+    """Digits with this decimal mark, as Python writes them."""
+    return digits.translate(_BARE[mark])
+
+
+def join_plain(texts: list[str], mark: Mark) -> list[float] | None:
+    """The numbers of texts that are all written so, at less cost than one by one; None if some is not."""
+    if not all(map(_NUMBER_FORMS[mark].fullmatch, texts)):
+        return None
+    try:
+        return list(map(float, plain("\n".join(texts), mark).split("\n")))
+    except ValueError:  # a blank behind a sign, or two signs
+        return None
+
+
+def _reads(text: str, mark: Mark) -> bool:
+    """Whether a text is a number with this decimal mark."""
+    if mark == ".":
+        try:
+            float(text)
+        except ValueError:
+            pass
+        else:
+            return True
+    return _NUMBER_FORMS[mark].fullmatch(text.strip()) is not None
+
+
+def decimal_mark(cells: Iterable[object], semicolons: bool) -> tuple[Mark, str, str]:
+    """The decimal mark of the texts of a column, with an example of a number that is one with a comma only,
+    and one with a point only; both are there where the column mixes them, and most decide.
+
+    1,234 and 1.234 may be numbers with either. The rest of the column decides, or if it does not, that cells
+    are parted by `semicolons`, which is done where the comma is the decimal mark; otherwise it is the point.
+    """
+    commas = list[str]()
+    points = list[str]()
+    either = False
+    for cell in cells:
+        if isinstance(cell, str) and ("," in cell or "." in cell):
+            comma = _reads(cell, ",")
+            point = _reads(cell, ".")
+            either |= comma and point and "," in cell
+            if comma != point:
+                (commas if comma else points).append(cell)
+    mark: Mark = "," if len(commas) > len(points) or (semicolons and either and not points) else "."
+    return mark, commas[0] if commas else "", points[0] if points else ""
+
 
 Cells: TypeAlias = Sequence[object] | np.ndarray
 """Raw cells of a column: a sequence or one-dimensional array of any values."""

@@ -11,9 +11,8 @@ from credo.core.errors import DataError, FormatError, Named, Sentence
 from credo.core.outlying import ABSURD, known_spread, standardise
 from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.moments import Moments
+from credo.tables.moments import Moments, shrunk_clip
 from credo.tables.prepared import Preparation, Prepared, cells_of
-from credo.tables.scaling import shrunk_clip
 from credo.tables.schema import Schema
 
 __all__ = ["EncodeReport", "Encoder", "EncoderState"]

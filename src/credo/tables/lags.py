@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.tables.cells import Cells, cell_text, to_list, to_numbers
+from credo.tables.cells import Cells, Mark, cell_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.clock import Clock, whole_days
-from credo.tables.number_formats import Mark
 
 __all__ = ["History", "LagColumns", "LaggedChunk", "usual_lags"]
 

@@ -1,18 +1,212 @@
-"""Running count, mean and spread of columns, in row order, which no single entry can ruin."""
+"""Running count, mean and spread of columns, in row order, which no single entry can ruin.
+
+`ColumnMoments` take one column in entry by entry, in Python: the few entries that are not like the others.
+`TargetScaler` standardises each target by the mean and spread of the targets before it.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from credo.core.errors import FormatError
-from credo.core.outlying import EARLY, FAR, Batch, Known, Streaks, is_close, is_far, known_spread
-from credo.tables.column_moments import BLANK, LARGEST, ColumnMoments, entry_by_entry
+from credo.core.errors import DataError, FormatError, require_representable
+from credo.core.outlying import (
+    CLOSE,
+    EARLY,
+    FAR,
+    SCALARS,
+    Batch,
+    Known,
+    Streaks,
+    is_close,
+    is_far,
+    judge,
+    known_spread,
+    standardise,
+)
 
-__all__ = ["Moments"]
+__all__ = [
+    "BLANK",
+    "LARGEST",
+    "ColumnMoments",
+    "Moments",
+    "ScaledTarget",
+    "TargetScaler",
+    "entry_by_entry",
+    "shrunk_clip",
+]
+
+LARGEST = 1e123
+"""A larger entry is no number of anything: its square leaves double precision."""
+
+
+BLANK = Streaks(0.0, 0.0, 0.0, 0.0, 0.0, math.nan)
+"""A column without entries that do not fit."""
+
+
+@dataclass(slots=True, eq=False)
+class ColumnMoments:
+    """The running moments of one column (see `credo.tables.Moments`): `count` entries of weight `total`, sums
+    of distances from `centre` (NaN at first) and of their squares, and what is kept of unfitting entries.
+    """
+
+    count: int = 0
+    centre: float = math.nan
+    s1: float = 0.0
+    s2: float = 0.0
+    total: float = 0.0
+    streaks: Streaks = BLANK
+
+    @property
+    def mean(self) -> float:
+        """The mean, 0 before the first entry."""
+        if self.total > 0:
+            return self.centre + self.s1 / self.total
+        return 0.0
+
+    @property
+    def sd(self) -> float:
+        """The sample standard deviation, 0 if fewer than two entries were seen."""
+        if self.count < 2:
+            return 0.0
+        rest = self.s2 - self.s1 * (self.s1 / self.total)
+        one = min(1.0, self.total / self.count)
+        return math.sqrt(max(rest, 0.0) / (self.total - one))
+
+    def z(self, x: float, clip: float) -> float:
+        """An entry in sds, of a size of at most min(clip, sqrt(count)), which falls beyond 100."""
+        return self._z(x, clip, self.mean, self.sd)
+
+    def take(self, x: float, clip: float) -> float:
+        """The `z` of an entry, which is then taken in."""
+        mean = self.mean
+        sd = self.sd
+        away = x - mean
+        if self.count > EARLY and abs(away) <= FAR * sd and known_spread(mean, sd):  # as nearly all are
+            limit = min(clip, math.sqrt(self.count))
+            self._end_streak()
+            self._add(x, 1.0)
+            return min(max(away / sd, -limit), limit)
+        z = self._z(x, clip, mean, sd)
+        self._observe(x, 1.0, mean, sd)
+        return z
+
+    def observe(self, x: float, weight: float = 1.0) -> None:
+        """Take in an entry as often as its weight says; NaN, or one larger than 1e123, changes nothing."""
+        self._observe(x, weight, self.mean, self.sd)
+
+    def _z(self, x: float, clip: float, mean: float, sd: float) -> float:
+        if not known_spread(mean, sd):
+            return 0.0
+        limit = min(clip, math.sqrt(self.count))
+        away = (x - mean) / sd
+        return float(standardise(SCALARS, away, limit))
+
+    def _observe(self, x: float, weight: float, mean: float, sd: float) -> None:
+        if not abs(x) <= LARGEST:
+            return
+        streaks = self.streaks
+        early = self.count <= EARLY and not streaks.restarts
+        # within the limits of every count, and not near the latest: the rule would say the same, more slowly
+        near = abs(x - mean) <= FAR * sd
+        if near and not (early and abs(x - streaks.mean) <= CLOSE * sd):
+            self._add_usual(x, weight, early)
+            return
+        known = Known(sd, known_spread(mean, sd), self.count, self.total)
+        if is_far(SCALARS, x - mean, known) or is_close(x, known, streaks):
+            self._observe_unusual(x, weight, mean, known)
+        else:
+            self._add_usual(x, weight, early)
+
+    def _add_usual(self, x: float, weight: float, early: bool) -> None:
+        """Add an entry that is neither far nor close, which the next one may be close to if it is early."""
+        streaks = self.streaks
+        if early:
+            self.streaks = Streaks(-1.0, x, 0.0, streaks.restarts, streaks.events, streaks.farthest)
+        else:
+            self._end_streak()
+        self._add(x, weight)
+
+    def _observe_unusual(self, x: float, weight: float, mean: float, known: Known) -> None:
+        """Take in an entry that is far from the others, or too close to those before it."""
+        early = self.count <= EARLY and not self.streaks.restarts
+        found = judge(SCALARS, x, known, self.streaks, lambda number: number - mean)
+        size = found.size
+        streaks = found.streaks
+        if found.again:
+            self.count = int(size)
+            self.total = size
+            self.centre = streaks.mean
+            self.s1 = 0.0
+            self.s2 = streaks.var * size
+        elif found.joined:
+            away = streaks.mean - self.centre
+            self.count += int(size)
+            self.total += size
+            self.s1 += size * away
+            self.s2 += size * (streaks.var + away * away)
+        elif found.taken:
+            if found.far:
+                x = mean + min(max(x - mean, -found.reach), found.reach)
+            self._add(x, weight)
+        self.streaks = streaks
+        if streaks.length == 0 or (streaks.length < 0 and not early):
+            self._end_streak()
+
+    def _end_streak(self) -> None:
+        """Forget the streak, of whatever length it is."""
+        streaks = self.streaks
+        if streaks.length or streaks.mean or streaks.var:
+            self.streaks = streaks._replace(length=0.0, mean=0.0, var=0.0)
+
+    def _add(self, x: float, weight: float) -> None:
+        """Add an entry to the sums."""
+        if self.count == 0:
+            self.centre = x
+        away = x - self.centre
+        heavy = away * weight
+        self.count += 1
+        self.total += weight
+        self.s1 += heavy
+        self.s2 += heavy * away
+
+    def state(self) -> list[float | None]:
+        """The state as JSON data, from which `restore` goes on bit by bit."""
+        centre = None if math.isnan(self.centre) else self.centre
+        *numbers, farthest = self.streaks
+        last = None if math.isnan(farthest) else farthest
+        return [self.count, centre, self.s1, self.s2, self.total, *numbers, last]
+
+    @classmethod
+    def restore(cls, state: Sequence[float | None]) -> ColumnMoments:
+        """The column that `state` described; a FormatError if it is something else."""
+        numbers = [math.nan if number is None else float(number) for number in state]
+        if len(numbers) != 11 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
+            raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
+        count, centre, s1, s2, total = numbers[:5]
+        return cls(int(count), centre, s1, s2, total, Streaks(*numbers[5:]))
+
+
+def entry_by_entry(
+    column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add entries (n,), NaN if missing, to a column: mean, sd and count before each (n,)."""
+    means = np.empty(len(entries))
+    sds = np.empty(len(entries))
+    counts = np.empty(len(entries), np.int64)
+    now = column.mean, column.sd, column.count
+    every = [1.0] * len(entries) if weights is None else weights.tolist()
+    for row, (x, weight) in enumerate(zip(entries.tolist(), every, strict=True)):
+        means[row], sds[row], counts[row] = now
+        if x == x:
+            column.observe(x, weight)
+            now = column.mean, column.sd, column.count
+    return means, sds, counts
+
 
 BLOCK = 1024
 """Rows after which sums are taken about a new centre; counted from the first row, whatever the chunks."""
@@ -358,3 +552,124 @@ def _mean_and_sd(
     one = 1 if total is count else np.minimum(1, total / np.maximum(count, 1))
     sd = np.where(count > 1, np.sqrt(m2 / np.where(count > 1, total - one, 1)), 0.0)
     return mean, sd
+
+
+def shrunk_clip(count: np.ndarray, clip: float) -> np.ndarray:
+    """The largest size of a standardised value after `count` rows: min(clip, sqrt(count))."""
+    limit: np.ndarray = np.minimum(clip, np.sqrt(count))
+    return limit
+
+
+@dataclass(frozen=True)
+class ScaledTarget:
+    """Regression targets in units of the spread of the targets before them.
+
+    Arguments:
+        z: (n,) float64, (y - location) / scale, clipped; 0 while no spread is known.
+        location: (n,) float64, the mean of the earlier targets (0 before the first).
+        scale: (n,) float64, their standard deviation (1 while none is known); never 0.
+        known: (n,) bool, whether at least `warmup` earlier targets with some spread were seen.
+
+    Example:
+        >>> one = np.ones(1)
+        >>> ScaledTarget(one, 3.0 * one, 2.0 * one, one > 0).inverse(one, one)
+        (array([5.]), array([2.]))
+    """
+
+    z: np.ndarray
+    location: np.ndarray
+    scale: np.ndarray
+    known: np.ndarray
+
+    def part(self, rows: slice | np.ndarray) -> ScaledTarget:
+        """Some of the rows."""
+        return ScaledTarget(self.z[rows], self.location[rows], self.scale[rows], self.known[rows])
+
+    def inverse(self, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Turn predictions for these rows, (n,) mean and sd, back into the target's own units."""
+        mean = np.asarray(mean, np.float64)
+        sd = np.asarray(sd, np.float64)
+        return self.location + self.scale * mean, self.scale * sd
+
+
+class TargetScaler:
+    """Standardise a regression target online, each row by the rows before it, in an invertible way.
+
+    Arguments:
+        clip: the largest size of a standardised target.
+        warmup: how many targets must have been seen before `ScaledTarget.known` is True.
+
+    Raises:
+        DataError: `clip` is not above 0.
+
+    Example:
+        >>> scaler = TargetScaler()
+        >>> state, scaled = scaler.encode(scaler.initial(), np.array([10.0, 20.0, 30.0]))
+        >>> scaled.location.tolist(), scaled.z.round(3).tolist()
+        ([0.0, 10.0, 15.0], [0.0, 0.0, 1.414])
+        >>> [float(part) for part in scaler.inverse(state, 1.0, 0.5)]
+        [30.0, 5.0]
+    """
+
+    def __init__(self, clip: float = 8.0, warmup: int = 10) -> None:
+        require_representable("clip", clip)
+        if not clip > 0:
+            raise DataError(f"clip must be above 0; got {clip!r}.")
+        self.clip = float(clip)
+        self.warmup = warmup
+
+    def initial(self) -> Moments:
+        """The state before any target."""
+        return Moments.empty(1)
+
+    def encode(
+        self, state: Moments, y: np.ndarray, *, learn: bool = True, weights: np.ndarray | None = None
+    ) -> tuple[Moments, ScaledTarget]:
+        """Standardise targets.
+
+        Arguments:
+            state: from `initial` or an earlier call.
+            y: (n,) float64, finite.
+            learn: whether rows are taken into the state; otherwise `state` stays as it is.
+            weights: the weights of the rows in the moments; see `Moments.scan`.
+
+        Returns:
+            The next state and the standardised targets.
+
+        Raises:
+            DataError: a target is not finite.
+        """
+        y = np.asarray(y, np.float64).reshape(-1, 1)
+        if np.count_nonzero(np.isfinite(y)) < len(y):
+            raise DataError(f"targets must be finite; row {int(np.argmin(np.isfinite(y)))} of these is not.")
+        if learn:
+            after, mean, sd, count = state.scan(y, weights)
+        else:
+            after = state
+            shape = y.shape
+            mean = np.broadcast_to(state.mean(), shape)
+            sd = np.broadcast_to(state.sd(), shape)
+            count = np.broadcast_to(state.count, shape)
+        spread = known_spread(mean, sd)
+        scale = np.where(spread, sd, 1.0)
+        limit = shrunk_clip(count, self.clip)
+        z = np.where(spread, np.maximum(np.minimum((y - mean) / scale, limit), -limit), 0.0)
+        known = spread & (count >= self.warmup)
+        return after, ScaledTarget(z[:, 0], mean[:, 0].copy(), scale[:, 0], known[:, 0])
+
+    def inverse(
+        self, state: Moments, mean: np.ndarray | float, sd: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Turn a prediction for the next row back into the target's own units.
+
+        Arguments:
+            state: the state before that row.
+            mean, sd: a predicted mean and standard deviation in standardised units, of any one shape.
+
+        Returns:
+            The mean and standard deviation in the target's units.
+        """
+        location = state.mean()[0]
+        spread = state.sd()[0]
+        scale = spread if known_spread(location, spread) else 1.0
+        return location + scale * np.asarray(mean, np.float64), scale * np.asarray(sd, np.float64)

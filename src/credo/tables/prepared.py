@@ -12,7 +12,7 @@ from credo.core.errors import DataError
 from credo.tables.cells import LARGEST, Cells, cell_text, to_number_columns, to_numbers
 from credo.tables.chunks import Chunk
 from credo.tables.hashing import hash_words, one_hot
-from credo.tables.lines import LineColumns
+from credo.tables.readers import LineColumns
 from credo.tables.schema import ColumnSpec, Schema
 from credo.tables.times import read_times
 

@@ -1,20 +1,64 @@
-"""The meaning of each column of a table to a learner, fixed before the first row is learned from."""
+"""The meaning of each column of a table to a learner, fixed before the first row is learned from.
+
+`TARGET_KINDS` says what the targets of each task are; `credo.recipes.tasks` says how they are learned.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+import numpy as np
+
 from credo.core.errors import FormatError, Sentence, marked
 from credo.core.forms import LARGEST_SIZE, Size, require_form
 from credo.core.names import Task
-from credo.tables.number_formats import Mark
-from credo.tables.tasks import TARGET_KINDS, TargetKind
+from credo.tables.cells import Mark, is_count
 
-__all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
+__all__ = ["TARGET_KINDS", "ColumnSpec", "Dropped", "Schema", "TargetKind", "TargetSpec"]
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """The kind of the targets of a task: as what they are learned (numbers of classes, in units of the spread
+    of those before, or as they come), which numbers may be targets (None: all), what such a number is called
+    and is, and whether each has a probability, as whole ones do.
+    """
+
+    unit: Literal["class", "spread", "own"]
+    allowed: Callable[[np.ndarray], np.ndarray] | None = None
+    name: str = "number"
+    meaning: str = ""
+    whole: bool = False
+
+    @property
+    def classed(self) -> bool:
+        """Whether targets are classes."""
+        return self.unit == "class"
+
+    @property
+    def standardised(self) -> bool:
+        """Whether targets are standardised."""
+        return self.unit == "spread"
+
+    def refused(self, values: np.ndarray) -> list[int]:
+        """The places of the numbers that may not be targets; NaN stands for no number."""
+        if self.allowed is None:
+            return []
+        refused: list[int] = np.flatnonzero(~np.isnan(values) & ~self.allowed(values)).tolist()
+        return refused
+
+
+TARGET_KINDS: Mapping[Task, TargetKind] = {
+    "classification": TargetKind("class"),
+    "regression": TargetKind("spread"),
+    "count": TargetKind("own", is_count, "count", "whole numbers from 0", whole=True),
+}
+"""The kind of the targets of each task."""
+
 
 Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime", "text"]
 """The kind of the cells of a column."""
@@ -127,7 +171,7 @@ class TargetSpec:
 
     Arguments:
         name: the name of the column.
-        task: what is predicted, one of `credo.tables.tasks.TARGET_KINDS`.
+        task: what is predicted, one of `credo.tables.schema.TARGET_KINDS`.
         classes: the class labels, in the order of their numbers; empty for numbers.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.

@@ -12,7 +12,7 @@ from tests.needed import needs
 
 import credo
 from credo.bandits import optimize
-from credo.bandits.optimize.parameters import Parameter
+from credo.bandits.optimize.variables import Parameter
 
 
 @pytest.fixture

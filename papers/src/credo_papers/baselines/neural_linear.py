@@ -17,7 +17,7 @@ from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances.full import FullCovariance
 from credo.learners import GradientLearner, Info, Learner, RecursiveLearner, last_layer_ekf
-from credo.learners.functions import SampledFunction
+from credo.learners.base import SampledFunction
 from credo.likelihoods import Expectation, Predictive
 from credo_papers.baselines.matching import match_predictions
 

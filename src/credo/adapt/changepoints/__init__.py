@@ -17,7 +17,7 @@ from credo.adapt.changepoints.hypotheses import (
     segmentation,
 )
 from credo.adapt.changepoints.position import Continuous, LocalPolynomial, Piece
-from credo.adapt.changepoints.run_length import ChangeTimes, RunLength
+from credo.adapt.changepoints.slots import ChangeTimes, RunLength
 
 __all__ = [
     "ChangeReport",

@@ -4,26 +4,26 @@ At each step every hypothesis goes on, or ends and has a successor that starts f
 are scored by how they predicted, and learn; then the lightest are pruned. Hypotheses live in slots, of
 which those that the successors need are free after an update. Shapes are the same before and after every
 verb.
+
+Hypotheses are about how long ago the world last changed (`RunLength`), or about all times when it did
+(`ChangeTimes`).
+
+A new segment may follow all hypotheses together, those that count alike, or one. Hypotheses for which there
+is no room are dropped, merged or resampled.
 """
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt.changepoints.hazards import Hazard, HazardLike, as_hazard
 from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
-from credo.adapt.changepoints.successors import (
-    OVERFLOWS,
-    Overflow,
-    SingleSuccessor,
-    SuccessorByCount,
-    Successors,
-    thin,
-)
-from credo.adapt.moments import log_sum, normalized
+from credo.adapt.moments import collapse, log_sum, normalized
 from credo.adapt.nested import B, at_time, floating, renewed
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.questions import Answer, Question, weighted
@@ -35,7 +35,7 @@ from credo.core.errors import (
     require_interval,
     require_nonnegative,
 )
-from credo.core.keys import as_key, step_key
+from credo.core.keys import as_key, require_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
@@ -43,7 +43,213 @@ from credo.dynamics import Dynamics
 from credo.learners import Learner
 from credo.learners.base import Belief
 
-__all__ = ["Changepoints"]
+__all__ = [
+    "OVERFLOWS",
+    "ChangeTimes",
+    "Changepoints",
+    "Overflow",
+    "RunLength",
+    "SingleSuccessor",
+    "SuccessorByCount",
+    "SuccessorOfEach",
+    "Successors",
+    "thin",
+]
+
+
+class Successors(ABC):
+    """Which segments may begin at a step, and from which hypotheses each of them comes."""
+
+    apart: ClassVar[bool] = False
+    """Whether every successor has one parent only, so that hypotheses with different pasts stay apart."""
+
+    @abstractmethod
+    def births(self, capacity: int) -> int:
+        """The number of segments that may begin at a step, where `capacity` hypotheses are kept."""
+
+    @abstractmethod
+    def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
+        """The log weights that the parents bring into each successor (births, M); -inf for no parent.
+
+        `alive` are those of the hypotheses (M,), -inf if a slot is free; `ending`, of those that end now.
+        """
+
+    def parents(self, belief: Hypotheses[B], groups: Array, likeliest: Array) -> B:
+        """The belief before the change, of each successor: the mixture of its parents, by moments."""
+        return jax.vmap(lambda weights: collapse(weights, belief.beliefs))(groups)
+
+
+@record
+class SingleSuccessor(Successors):
+    """One new segment, whichever hypothesis ends: all that matters of the past is when it began."""
+
+    def births(self, capacity: int) -> int:
+        """One."""
+        return 1
+
+    def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
+        """All hypotheses are parents."""
+        return ending[None, :]
+
+
+@record
+class SuccessorByCount(Successors):
+    """One new segment for each number of changes so far: for a hazard that is learned from it."""
+
+    def births(self, capacity: int) -> int:
+        """As many as are kept: each may have a count of its own."""
+        return capacity
+
+    def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
+        """The hypotheses with the same count are the parents of one successor."""
+        counts = belief.segments.count
+        heads = jnp.argsort(belief.log_weights)[births:]
+        same = counts[heads][:, None] == counts[None, :]
+        earlier = jnp.tril(counts[heads][:, None] == counts[heads][None, :], -1)
+        living = alive[heads] > -jnp.inf
+        first = living & ~jnp.any(earlier & living[None, :], axis=1)
+        return jnp.where(same & first[:, None], ending[None, :], -jnp.inf)
+
+
+@record
+class SuccessorOfEach(Successors):
+    """One new segment for each hypothesis: hypotheses are sets of changepoints."""
+
+    apart: ClassVar[bool] = True
+
+    def births(self, capacity: int) -> int:
+        """As many as are kept."""
+        return capacity
+
+    def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
+        """Each successor has one parent."""
+        parents = jnp.argsort(belief.log_weights)[births:]
+        slots = jnp.arange(belief.log_weights.shape[0])
+        return jnp.where(slots[None, :] == parents[:, None], ending[None, :], -jnp.inf)
+
+    def parents(self, belief: Hypotheses[B], groups: Array, likeliest: Array) -> B:
+        """The belief of the only parent."""
+        parents: B = jax.tree.map(lambda leaf: leaf[likeliest], belief.beliefs)
+        return parents
+
+
+T = TypeVar("T")
+
+Overflow: TypeAlias = Literal["drop", "merge", "resample"]
+"""The treatment of hypotheses for which there is no room."""
+
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+"""All ways to handle an overflow."""
+
+
+class _Crowd(NamedTuple):
+    """M hypotheses, of which at most `capacity` may stay."""
+
+    log_weights: Array
+    run_length: Array
+    urgent: Array
+    capacity: int
+
+
+def thin(
+    overflow: Overflow,
+    log_weights: Array,
+    beliefs: T,
+    run_length: Array,
+    urgent: Array,
+    capacity: int,
+    key: Key | None,
+) -> tuple[Array, T, Array]:
+    """Keep at most `capacity` of M hypotheses: log weights of sum one, the beliefs, the probability dropped.
+
+    "drop" keeps the heaviest; "resample" draws among the light ones so that every weight is right on average
+    (Fearnhead & Liu 2007); "merge" folds the lightest into the one of the nearest run length, by moments,
+    where only one is too many. Those that are `urgent` (M,) are kept as long as there is room.
+    """
+    crowd = _Crowd(log_weights, run_length, urgent, capacity)
+    if overflow == "merge":
+        return _merge(crowd, beliefs)
+    if overflow == "resample":
+        survivors, pruned = _resample(crowd, require_key(key, "overflow='resample'"))
+    else:
+        survivors, pruned = _drop(crowd)
+    return survivors, beliefs, pruned
+
+
+def _heaviest(log_weights: Array, urgent: Array, capacity: int) -> Array:
+    """Which hypotheses are the heaviest, urgent ones first."""
+    alive = log_weights > -jnp.inf
+    rank = jnp.where(urgent & alive, log_weights + 1e6, log_weights)
+    size = log_weights.shape[0]
+    if size == capacity + 1:
+        return jnp.arange(size) != jnp.argmin(rank)
+    return jnp.zeros(size, bool).at[jax.lax.top_k(rank, capacity)[1]].set(True)
+
+
+def _drop(crowd: _Crowd) -> tuple[Array, Array]:
+    log_weights = crowd.log_weights
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
+    pruned = jnp.sum(jnp.where(keep, 0.0, jnp.exp(log_weights)))
+    return normalized(jnp.where(keep, log_weights, -jnp.inf))[0], pruned
+
+
+def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
+    """Stratified optimal resampling: with sum_k min(w_k / c, 1) = capacity, weights above c stay as they are
+    and the others survive with probability w / c and weigh c.
+    """
+    log_weights = crowd.log_weights
+    capacity = crowd.capacity
+    weights = jnp.exp(log_weights)
+    size = weights.shape[0]
+    dtype = weights.dtype
+    falling = jnp.sort(weights)[::-1]
+    # With the A heaviest kept as they are, c = (the rest's sum) / (capacity - A).
+    rest = jnp.maximum(1.0 - jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(falling)[:-1]]), 0.0)
+    room = capacity - jnp.arange(size)
+    level = jnp.where(room > 0, rest / jnp.maximum(room, 1).astype(dtype), jnp.inf)
+    fits = (room > 0) & (falling <= level)
+    threshold = jnp.where(jnp.any(fits), level[jnp.argmax(fits)], 0.0)
+    light = (weights < threshold) & (weights > 0)
+    chances = jnp.cumsum(jnp.where(light, weights / jnp.where(threshold > 0, threshold, 1.0), 0.0))
+    start = jax.random.uniform(key, (), dtype)
+    # One survivor for each whole number that u + (the running sum) passes.
+    passed = jnp.floor(chances + start) > jnp.floor(
+        jnp.concatenate([jnp.zeros(1, dtype), chances[:-1]]) + start
+    )
+    redrawn = jnp.where(light & passed, jnp.log(threshold), -jnp.inf)
+    survivors = jnp.where(light, redrawn, log_weights)
+    few = jnp.sum((weights > 0).astype(jnp.int32)) <= capacity
+    survivors = jnp.where(few, log_weights, survivors)
+    # Rounding may leave one too many.
+    keep = _heaviest(survivors, jnp.zeros_like(crowd.urgent), capacity)
+    survivors = jnp.where(keep, survivors, -jnp.inf)
+    pruned = jnp.sum(jnp.where(survivors > -jnp.inf, 0.0, weights))
+    return normalized(survivors)[0], pruned
+
+
+def _merge(crowd: _Crowd, beliefs: T) -> tuple[Array, T, Array]:
+    log_weights = crowd.log_weights
+    run_length = crowd.run_length
+    if log_weights.shape[0] != crowd.capacity + 1:
+        raise CredoError(
+            "overflow='merge' needs run lengths with one successor (a hazard that is not learned)."
+        )
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
+    lost = jnp.argmin(keep)
+    near = keep & (log_weights > -jnp.inf)
+    far = np.iinfo(run_length.dtype).max
+    host = jnp.argmin(jnp.where(near, jnp.abs(run_length - run_length[lost]), far))
+    pair = jnp.stack([host, lost])
+    both = jax.tree.map(lambda leaf: leaf[pair], beliefs)
+    full = log_weights[lost] > -jnp.inf
+    mixture = collapse(log_weights[pair], both)
+    beliefs = jax.tree.map(
+        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, mixture
+    )
+    total = jnp.logaddexp(log_weights[host], log_weights[lost])
+    rest = jnp.where(keep, log_weights, -jnp.inf)
+    survivors = rest.at[host].set(jnp.where(full, total, log_weights[host]))
+    return survivors, beliefs, jnp.zeros((), log_weights.dtype)
 
 
 class _Verdict(NamedTuple):
@@ -282,3 +488,109 @@ def _put(slots: Array, free: Array, values: Array) -> Array:
 def _first_clock(beliefs: Belief) -> Array:
     """The clock that several beliefs share."""
     return beliefs.t[0]
+
+
+@record
+class RunLength(Changepoints[B], Generic[B]):
+    """Hypotheses about how long ago the world last changed: exact Bayes for changepoints with any learner.
+
+    With r the number of steps since the first observation of the segment and H the hazard, for every r
+
+        log w'(r + 1) = log w(r) + log(1 - H(r)) + log p(y | x, belief of r)
+        log w'(0)     = logsumexp_r [log w(r) + log H(r)] + log p(y | x, conditional prior),
+
+    and each belief then learns y, including that of r = 0. Sources: Adams & MacKay 2007 (arXiv 0710.3742);
+    Duran-Martin et al. 2024 (BONE, arXiv 2411.10153), RL[K]-PR. Several published implementations leave out
+    the update of r = 0, or forecast without it; this one is checked against the enumeration of all
+    segmentations.
+
+    Arguments:
+        learner: any learner, whose own dynamics continue within a segment.
+        hazard: P(change) before an observation: a number in [0, 1], a function of the run length, or a
+            `Hazard`, such as `LearnedHazard(a, b)`, which also tracks the number of changes (RLCC).
+        capacity: how many hypotheses K are kept from one step to the next.
+        conditional_prior: what a segment begins with: `PriorReset()`, or dynamics applied to the mixture of
+            all beliefs, matched in its first two moments: `Static()` (MMPR), `RandomWalk(var)`,
+            `OrnsteinUhlenbeck(forgetting)`, ...
+        overflow: what happens to more than K hypotheses: "drop" the lightest, "merge" it into its neighbour
+            by moments, or "resample" without bias, which needs a key.
+        protect: the run length below which hypotheses are not dropped while there is room, because a young
+            segment needs some observations before its forecasts are good. Leave it at 0 if the hazard is
+            learned: each number of changes then has young segments, which would take all the room.
+        threshold: the probability of a segment not yet reported above which an alarm is given.
+        separation: the number of steps after the start of a reported segment within which another start
+            counts as the same. The first step counts as reported, so that no change just after it is. With 0
+            such changes are reported, and outliers twice: when they come and when they go.
+
+    Raises:
+        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not allowed.
+
+    Evidence, forecasts and run lengths are exact while K is at least the number of steps and the inner
+    learner is exact. With a smaller K, `Info.extras.pruned` says what was dropped.
+
+    Cost: K + 1 inner updates and forecasts.
+
+    The `extras` of `Info` are `Changes`; see `segmentation` and `alarms`. `weight` scales a hypothesis's
+    log evidence, which is exact at 0 and 1. In a step of length dt something changes with probability
+    1 - (1 - H)^dt.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = RunLength(inner, hazard=1 / 50, capacity=5)
+        >>> belief = learner.init(jnp.zeros(1))
+        >>> for y in [1.0, 1.1, 0.9, -2.0, -2.1, -1.9]:
+        ...     belief, info = learner.step(belief, jnp.ones(1), y)
+        >>> int(belief.map_run_length)
+        2
+    """
+
+
+@record
+class ChangeTimes(Changepoints[B], Generic[B]):
+    """Hypotheses about *when* the world changed, as a beam over sets of changepoint times around any learner.
+
+    Unlike in `RunLength`, hypotheses that end at the same time keep their successors apart, each of which
+    starts from a conditional prior of its own past: with `Inflation` or `RandomWalk` a change broadens what
+    was known instead of erasing it. Sources: Li et al. 2021 (variational beam search, CPL-MCI); Fearnhead &
+    Liu 2011 (dependence across segments, CPT-MMPR); both are scored here by the predictive density *before*
+    the observation is learned, jointly over all hypotheses.
+
+    Arguments:
+        depth: how many latest starts of segments each hypothesis remembers (`belief.segments.times`). The
+            other arguments are those of `RunLength`; `overflow="merge"` is not available.
+
+    Raises:
+        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not allowed.
+
+    The result is exact while 2^t hypotheses fit.
+
+    Cost: 2 K inner updates and forecasts.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = ChangeTimes(inner, 1 / 50, 5, credo.Inflation(1.0, "simple"), depth=2)
+        >>> ys = jnp.array([1.0, 1.1, 0.9, -2.0, -2.1, -1.9])
+        >>> belief, _ = credo.run(learner, learner.init(jnp.zeros(1)), jnp.ones((6, 1)), ys)
+        >>> int(belief.segments.times[belief.log_weights.argmax(), 0])  # the 4th observation
+        4
+    """
+
+    depth: int = static_field(default=5)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.depth, int):
+            require_integer("depth", self.depth, 1)
+        if self.overflow == "merge":
+            raise CredoError("overflow must be 'drop' or 'resample' for sets of changepoints; got 'merge'.")
+
+    @property
+    def _depth(self) -> int:
+        return self.depth
+
+    @property
+    def successors(self) -> Successors:
+        """Each hypothesis has a successor of its own."""
+        return SuccessorOfEach()

@@ -31,7 +31,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners.functions import OutputLearner
+from credo.learners.base import OutputLearner
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import cholesky, log_det, solve, solve_lower

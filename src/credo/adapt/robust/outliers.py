@@ -14,7 +14,7 @@ from credo.core.errors import require_choice, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners.functions import OutputLearner
+from credo.learners.base import OutputLearner
 
 __all__ = ["OutlierIndicator", "WoLF"]
 

@@ -27,8 +27,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info
 from credo.learners.acceptance import legible
-from credo.learners.base import clean, sound, usable
-from credo.learners.functions import OutputLearner
+from credo.learners.base import OutputLearner, clean, sound, usable
 from credo.likelihoods import Normal, NormalPredictive, Predictive
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import log_det, solve

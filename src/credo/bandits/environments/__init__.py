@@ -5,6 +5,15 @@ the reward r_t of this arm alone. The pseudo-regret of the step is max_a E[r | x
 the allowed arms.
 """
 
+from credo.bandits.environments.arms import (
+    BernoulliArms,
+    ContextualArms,
+    ContextualState,
+    GaussianArms,
+    Products,
+    ProductsState,
+    Wheel,
+)
 from credo.bandits.environments.base import (
     ConstantArm,
     Context,
@@ -14,14 +23,9 @@ from credo.bandits.environments.base import (
     every_arm,
 )
 from credo.bandits.environments.catalogue import AnyEnvironment, environment_names, load_environment
-from credo.bandits.environments.changing import ArmsByChance, ArmsByPlan, MaskedState
-from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
-from credo.bandits.environments.contextual import ContextualArms, ContextualState, Products, ProductsState
-from credo.bandits.environments.logged import LogColumns, LoggedReplay
 from credo.bandits.environments.motion import Drifts, Jumps, Motion, Still
-from credo.bandits.environments.rows import Classification, KnownRewards, RowsState
-from credo.bandits.environments.wheel import Wheel
-from credo.bandits.environments.wrapped import Intercept, RewardUnit
+from credo.bandits.environments.rows import Classification, KnownRewards, LogColumns, LoggedReplay, RowsState
+from credo.bandits.environments.wrapped import ArmsByChance, ArmsByPlan, Intercept, MaskedState, RewardUnit
 
 __all__ = [
     "AnyEnvironment",

@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from credo import datasets
+from credo.bandits.environments.arms import BernoulliArms, ContextualArms, GaussianArms, Products, Wheel
 from credo.bandits.environments.base import Environment
-from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
-from credo.bandits.environments.contextual import ContextualArms, Products
 from credo.bandits.environments.motion import Drifts, Jumps
 from credo.bandits.environments.rows import Classification, KnownRewards
-from credo.bandits.environments.wheel import Wheel
 from credo.bandits.environments.wrapped import Intercept, RewardUnit
 from credo.core.errors import CredoError, DataError, suggest
 from credo.core.types import ArrayLike

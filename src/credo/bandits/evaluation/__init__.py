@@ -4,8 +4,7 @@ from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_seq
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
 from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, EstimatorName
 from credo.bandits.evaluation.evaluate_policy import compare, evaluate_policy
-from credo.bandits.evaluation.log_support import Support, log_support
-from credo.bandits.evaluation.over_time import Course, Part, evaluate_over_time
+from credo.bandits.evaluation.over_time import Course, Part, Support, evaluate_over_time, log_support
 from credo.bandits.evaluation.regression import arm_values
 from credo.bandits.evaluation.slates import SlateEstimatorName, evaluate_slates
 from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs

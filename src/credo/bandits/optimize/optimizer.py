@@ -1,10 +1,10 @@
-"""Bayesian optimisation by ask and tell."""
+"""Bayesian optimisation by ask and tell, and a search in one call."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, overload
@@ -14,12 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import ScaleName
-from credo.bandits.optimize.conditions import given
 from credo.bandits.optimize.search import AcquisitionName, GoalName, Search
 from credo.bandits.optimize.space import AnyBounds, Candidate, Space
-from credo.bandits.optimize.trials import Trials
-from credo.bandits.optimize.units import Units
-from credo.bandits.optimize.variables import Option
+from credo.bandits.optimize.trials import Trials, Units
+from credo.bandits.optimize.variables import Option, given
 from credo.core.archive import refusing
 from credo.core.errors import (
     CredoError,
@@ -34,11 +32,10 @@ from credo.core.keys import as_key
 from credo.core.types import Array
 from credo.learners import GaussianProcess, Learner
 from credo.learners.base import require_learner
-from credo.learners.process_belief import ProcessBelief
+from credo.learners.gaussian_process import ProcessBelief
 from credo.streams import checkpoint
 
-__all__ = ["Optimizer", "read_notes"]
-
+__all__ = ["Optimizer", "minimize", "read_notes"]
 
 NAME = "optimizer"
 
@@ -623,3 +620,65 @@ class Optimizer:
 
     def __repr__(self) -> str:
         return f"Optimizer({len(self._told.values)} values told, {self._asked} points asked for)"
+
+
+def minimize(
+    function: Callable[[Any], Any],
+    bounds: AnyBounds,
+    evaluations: int = 50,
+    *,
+    trials: Iterable[tuple[object, float | None]] = (),
+    acquisition: AcquisitionName = "ei",
+    deterministic: bool = False,
+    seed: int = 0,
+) -> Optimizer:
+    """Search for the point where a function that is costly to try is smallest.
+
+    Arguments:
+        function: takes a point, a dict by names or an array (d,), and gives a number. A trial that gives None
+            or a number that is not finite has failed: nothing is known there but that.
+        bounds: the space, as for `Optimizer`.
+        evaluations: how often the function is tried.
+        trials: trials that were made before, as for `Optimizer.tell_all`: pairs of a point and its value.
+        acquisition: how the next point is chosen, as for `Optimizer`.
+        deterministic: whether the function has one value at a point, without noise.
+        seed: the seed of all draws.
+
+    Returns:
+        The optimiser that was told all values: `best` is the best point with its value, `recommended` the
+        point that is expected to be the best, `history` all trials; and it can be asked for more.
+
+    Raises:
+        CredoError: a bound or setting is not allowed, or the function gives what is no number.
+
+    Cost: `evaluations` calls of the function, and as many questions, of some 10 ms each.
+
+    Example:
+        >>> from credo import bandits
+        >>> search = bandits.minimize(lambda x: (x[0] - 0.3) ** 2, [[-1.0, 1.0]], evaluations=12)
+        >>> point, value = search.best
+        >>> bool(abs(point[0] - 0.3) < 0.01)
+        True
+    """
+    require_integer("evaluations", evaluations, 1)
+    search = Optimizer(
+        None, bounds, goal="min", acquisition=acquisition, deterministic=deterministic, seed=seed
+    )
+    search.tell_all(trials)
+    for _ in range(evaluations):
+        point = search.ask()
+        search.tell(point, _number(function(point)))
+    return search
+
+
+def _number(value: object) -> float | None:
+    """The value that a function gave: a finite number, or None if its trial failed."""
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "biuf":
+        raise CredoError(f"function must give a number or None; it gave {value!r}.", field="function")
+    number = float(array.reshape(()))
+    if np.isfinite(number):
+        return number
+    return None

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from credo.bandits.optimize.optimizer import Optimizer
-from credo.bandits.optimize.parameters import Parameter
 from credo.bandits.optimize.promises import AcquisitionName
 from credo.bandits.optimize.search import GoalName
+from credo.bandits.optimize.variables import Parameter
 from credo.core.errors import CredoError
 
 if TYPE_CHECKING:

@@ -12,15 +12,12 @@ import jax.scipy.linalg as jsl
 import numpy as np
 
 from credo.bandits.optimize.space import Space
-from credo.bandits.optimize.trials import Trials
-from credo.bandits.optimize.units import Units
+from credo.bandits.optimize.trials import Trials, Units
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import GaussianProcess
-from credo.learners.kernels import correlations
-from credo.learners.process_belief import ProcessBelief
-from credo.linalg.entries import identity
-from credo.linalg.matrices import precision
+from credo.learners.gaussian_process import ProcessBelief, correlations
+from credo.linalg.matrices import identity, precision
 
 __all__ = ["climb_in_box", "fit_process", "log_marginal"]
 

@@ -18,7 +18,7 @@ import jax.scipy.special as jss
 from credo.core.groups import each, in_order
 from credo.core.types import Array, ArrayLike
 from credo.learners import GaussianProcess, Learner
-from credo.learners.process_belief import ProcessBelief
+from credo.learners.gaussian_process import ProcessBelief
 from credo.likelihoods import Expectation, WeightedExpectation
 from credo.linalg.matrices import precision
 

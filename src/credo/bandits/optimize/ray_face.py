@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from credo.bandits.optimize.optimizer import Optimizer
-from credo.bandits.optimize.parameters import Parameter
 from credo.bandits.optimize.promises import AcquisitionName
+from credo.bandits.optimize.variables import Parameter
 from credo.core.errors import CredoError, FormatError
 
 if TYPE_CHECKING:

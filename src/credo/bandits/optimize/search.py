@@ -21,8 +21,7 @@ from credo.bandits.optimize.promises import (
     upper_bound,
 )
 from credo.bandits.optimize.space import Space, even_points
-from credo.bandits.optimize.trials import Trials
-from credo.bandits.optimize.units import Units
+from credo.bandits.optimize.trials import Trials, Units
 from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field

@@ -11,8 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.optimize.conditions import Condition, Given, read_condition
-from credo.bandits.optimize.variables import Choices, Option, Range, read_variable
+from credo.bandits.optimize.variables import (
+    Choices,
+    Condition,
+    Given,
+    Option,
+    Range,
+    read_condition,
+    read_variable,
+)
 from credo.core.errors import CredoError, suggest
 from credo.core.types import Array, ArrayLike, PyTree
 

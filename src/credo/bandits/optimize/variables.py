@@ -1,8 +1,13 @@
-"""The variables of a search space: ranges of numbers, and choices."""
+"""The variables of a search space: ranges of numbers, and choices.
+
+Some variables are there only if a choice has some options: the search space is then conditional. A
+`Parameter` is a variable as another package describes it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +18,17 @@ import numpy as np
 from credo.core.errors import CredoError, suggest
 from credo.core.types import Array
 
-__all__ = ["Choices", "Option", "Range", "read_variable"]
+__all__ = [
+    "Choices",
+    "Condition",
+    "Given",
+    "Option",
+    "Parameter",
+    "Range",
+    "given",
+    "read_condition",
+    "read_variable",
+]
 
 Option: TypeAlias = str | int | float | bool | None
 """A value of a variable."""
@@ -285,3 +300,134 @@ def read_variable(name: str, given: object) -> Range | Choices:
         f"options; got {given!r}.",
         field="bounds",
     )
+
+
+@dataclass(frozen=True)
+class Given:
+    """The bounds of a variable, and the options of a choice with which it is there; see `given`."""
+
+    bounds: Sequence[object]
+    choice: str
+    options: tuple[Option, ...]
+
+
+def given(bounds: Sequence[object], **choice: object) -> Given:
+    """A variable that is there only where a choice has one of some options.
+
+    Arguments:
+        bounds: the bounds of the variable, as for `Optimizer`.
+        choice: the name of a choice that stands before it in the bounds, with one option or a list of them.
+
+    Returns:
+        What `Optimizer` takes in the place of the bounds. Points without one of the options lack the
+        variable, and a learner sees the middle of its range there.
+
+    Raises:
+        CredoError: not exactly one choice is named; or (later) there is no such choice or option.
+
+    Example:
+        >>> from credo import bandits
+        >>> bounds = {"kind": ["tree", "net"], "rate": bandits.optimize.given((1e-4, 1.0, "log"), kind="net")}
+        >>> space = bandits.Space.read(bounds)
+        >>> space.decode(space.encode({"kind": "tree"}))
+        {'kind': 'tree'}
+    """
+    if len(choice) != 1:
+        raise CredoError(f"given must name one choice; got {list(choice)}.", field="bounds")
+    ((name, options),) = choice.items()
+    every: Any = tuple(options) if isinstance(options, list | tuple) else (options,)
+    return Given(bounds, name, every)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The place of a choice among the variables, and the places of its options that count."""
+
+    choice: int
+    options: tuple[int, ...]
+
+    def met(self, part: Array) -> Array:
+        """Whether the part of a row that belongs to the choice is one of the options."""
+        place = jnp.argmax(part)
+        return jnp.any(jnp.stack([place == option for option in self.options]))
+
+
+def read_condition(name: str, one: Given, before: Mapping[str, Range | Choices]) -> Condition:
+    """The condition of a variable, by the variables before it."""
+    parent = before.get(one.choice)
+    if not isinstance(parent, Choices):
+        names = ", ".join(key for key, value in before.items() if isinstance(value, Choices)) or "none"
+        raise CredoError(
+            f"the bounds of {name} must be given by a choice that stands before it ({names}); "
+            f"got {one.choice!r}.",
+            field="bounds",
+        )
+    places = []
+    for option in one.options:
+        same = [
+            i for i, other in enumerate(parent.options) if type(other) is type(option) and other == option
+        ]
+        if not same:
+            raise CredoError(
+                f"the bounds of {name} must be given by options of {one.choice}; got {option!r}.",
+                field="bounds",
+            )
+        places += same
+    return Condition(list(before).index(one.choice), tuple(places))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A range, of which a step may be counted, or options, which stand for their places.
+
+    Attributes:
+        low, high: the ends of a range, which belong to it.
+        step: the distance of its values, None where any number will do; from `low` on, up to `high`.
+        log: whether it is logarithmic. Steps of such a range other than 1 are rounded to.
+        options: the options; None for a range.
+
+    Example:
+        >>> share = Parameter(0.0, 1.0, step=0.25)
+        >>> share.bounds, share.value_of(3), share.seen_as(0.5)
+        ((0, 4, 'whole'), 0.75, 2)
+    """
+
+    low: Any = 0
+    high: Any = 0
+    step: Any = None
+    log: bool = False
+    options: tuple[Any, ...] | None = None
+
+    @property
+    def _counted(self) -> bool:
+        """Whether steps are counted, because values are not whole numbers next to each other."""
+        return self.step is not None and not self.log and not (isinstance(self.low, int) and self.step == 1)
+
+    @property
+    def bounds(self) -> Sequence[object]:
+        """The bounds that an `Optimizer` takes."""
+        if self.options is not None:
+            return [f"{place}" for place in range(len(self.options))]
+        if self._counted:
+            return (0, round((self.high - self.low) / self.step), "whole")
+        kinds = [*(["log"] if self.log else []), *(["whole"] if isinstance(self.low, int) else [])]
+        return (self.low, self.high, *kinds)
+
+    def value_of(self, seen: Any) -> Any:
+        """The value of what an optimiser answered."""
+        if self.options is not None:
+            return self.options[int(seen)]
+        if self._counted:
+            return min(self.low + seen * self.step, self.high)
+        if self.step is not None and self.step != 1:
+            return min(max(round(seen / self.step) * self.step, self.low), self.high)
+        return seen
+
+    def seen_as(self, value: Any) -> Any:
+        """The form of a value, which is in the range or an option, for an optimiser; NaN may be an option."""
+        if self.options is not None:
+            same = (one is value or one == value or (one != one and value != value) for one in self.options)
+            return f"{list(same).index(True)}"
+        if self._counted:
+            return round((value - self.low) / self.step)
+        return value

@@ -15,8 +15,8 @@ import numpy as np
 from credo.core.errors import CredoError, FormatError, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.live.feature_values import HOLDINGS, kind_of, read_features
-from credo.tables.column_moments import ColumnMoments
 from credo.tables.hashing import find_words, hash_words
+from credo.tables.moments import ColumnMoments
 from credo.tables.schema import ColumnSpec
 
 __all__ = ["ContextFeature", "Encoding", "FeatureEncoder", "Features"]

@@ -10,8 +10,15 @@
 `Curvature` is the base class for your own: it returns a `Local` model of the log-likelihood at a `Site`.
 """
 
-from credo.learners.curvatures.base import Curvature, Local, Objective, Penalty, Site
-from credo.learners.curvatures.linearized import LinearizedEmpiricalFisher, LinearizedGaussNewton
+from credo.learners.curvatures.base import (
+    Curvature,
+    LinearizedEmpiricalFisher,
+    LinearizedGaussNewton,
+    Local,
+    Objective,
+    Penalty,
+    Site,
+)
 from credo.learners.curvatures.monte_carlo import MonteCarlo, MonteCarloEmpiricalFisher, MonteCarloHessian
 
 __all__ = [

@@ -5,18 +5,21 @@ of its cells. All return learners. docs/explanation/named-methods.md lists them 
 """
 
 from credo.learners.methods.filters import (
+    enkf,
+    etkf,
     extended_kalman,
     fd_ekf,
     iterated_ekf,
     kalman,
+    last_layer_ekf,
     lofi,
     lofi_spherical,
     lrvga,
     normal_inverse_gamma,
+    subspace_ekf,
     vd_ekf,
 )
 from credo.learners.methods.four_rules import bbb, blr, bog, bong
-from credo.learners.methods.partial_filters import enkf, etkf, last_layer_ekf, subspace_ekf
 from credo.learners.methods.variational import ivon, ogd, rvga, slang, vogn, von
 
 __all__ = [

@@ -15,9 +15,9 @@ from credo.learners.curvatures import (
 )
 from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule
-from credo.learners.rules.ascents import Chart
 from credo.learners.rules.base import Rate, Retraction
 from credo.learners.rules.blr import Gain
+from credo.learners.rules.plain_gradient import Chart
 from credo.models import Model
 
 __all__ = ["bbb", "blr", "bog", "bong"]

@@ -18,21 +18,22 @@ A family that registers none of them works with BONG. Equations: Jones, Chang & 
 2405.19681); docs/explanation/rules.md derives them.
 """
 
-from credo.learners.rules.ascents import Ascent, ascend
 from credo.learners.rules.base import Measure, Rate, Rule, Schedule, Step
 from credo.learners.rules.batch import Batch, iterate_batch
 from credo.learners.rules.blr import BLRRule, BONGRule
-from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
 from credo.learners.rules.iterates import (
     BlendedIterate,
     Iterate,
     RowSpace,
+    StackedCovariance,
+    StackedIterate,
+    WhitenedIterate,
     blend_precisions,
     start_iterate,
     start_row_space,
     temper,
 )
-from credo.learners.rules.plain_gradient import BBBRule, BOGRule
+from credo.learners.rules.plain_gradient import Ascent, BBBRule, BOGRule, ascend
 
 __all__ = [
     "Ascent",

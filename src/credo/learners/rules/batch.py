@@ -21,11 +21,10 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError
 from credo.core.types import Array
 from credo.covariances import Covariance, FullCovariance, inverse_of
-from credo.learners.rules.ascents import Ascent, Chart, ascend
 from credo.learners.rules.base import Rate, Retraction, Rule, rate_at
 from credo.learners.rules.blr import BLRRule, BONGRule, Gain
 from credo.learners.rules.iterates import blend_precisions, temper
-from credo.learners.rules.plain_gradient import BBBRule, BOGRule
+from credo.learners.rules.plain_gradient import Ascent, BBBRule, BOGRule, Chart, ascend
 from credo.linalg.jacobians import as_rows
 from credo.linalg.matrices import cholesky, solve_lower, triangularize
 

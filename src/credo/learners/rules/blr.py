@@ -13,9 +13,9 @@ from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances import Covariance, Updatable, inverse_of
 from credo.learners.curvatures import Local, Penalty
-from credo.learners.rules.ascents import Chart
 from credo.learners.rules.base import RETRACTIONS, Measure, Rate, Retraction, Rule, Step, as_rate, rate_at
 from credo.learners.rules.iterates import FEW, Iterate, RowSpace, start_iterate, start_row_space, temper
+from credo.learners.rules.plain_gradient import Chart
 from credo.linalg.matrices import kalman_weights, rounded, solve
 
 __all__ = ["BLRRule", "BONGRule", "Gain"]

@@ -9,8 +9,7 @@ same for a diagonal plus low-rank precision (`couple_ridge`), the leading direct
 rows are added to it (`leading`). Each kind of rows answers at its own cost.
 """
 
-from credo.linalg.jacobians.dense import DenseRows, as_rows
 from credo.linalg.jacobians.outer import OuterRows
-from credo.linalg.jacobians.protocol import Crossed, Rows
+from credo.linalg.jacobians.rows import Crossed, DenseRows, Rows, as_rows
 
 __all__ = ["Crossed", "DenseRows", "OuterRows", "Rows", "as_rows"]

@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from credo.core.platforms import over_rows
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
-from credo.linalg.jacobians.dense import DenseRows
-from credo.linalg.jacobians.protocol import Assimilated, Rows
+from credo.linalg.jacobians.rows import Assimilated, DenseRows, Rows
 from credo.linalg.jacobians.sweeps import (
     Layers,
     alike,

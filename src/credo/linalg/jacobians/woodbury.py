@@ -15,14 +15,14 @@ import jax.numpy as jnp
 
 from credo.core.records import record, replace
 from credo.core.types import Array
-from credo.linalg.entries import identity
-from credo.linalg.graded import leading_axes
-from credo.linalg.jacobians.protocol import Assimilated, Crossed
+from credo.linalg.jacobians.rows import Assimilated, Crossed
 from credo.linalg.jacobians.sweeps import LayerProducts, Layers, measure, turn
 from credo.linalg.matrices import (
     cholesky,
     eigh,
+    identity,
     kalman_weights,
+    leading_axes,
     precision,
     safe_sqrt,
     scale_rows,

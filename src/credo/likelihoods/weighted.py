@@ -1,7 +1,12 @@
-"""Mixtures of whole predictives, mixtures of expectations, and expectations of independent numbers."""
+"""Mixtures of whole predictives, mixtures of expectations, and expectations of independent numbers.
+
+`Either` mixes two distributions of unlike kinds. `Contaminated` leaves a small probability to outliers, of
+which nothing is known but that they are far.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -12,14 +17,24 @@ import numpy as np
 
 from credo.core.groups import Groups, choose, each, in_order, pick
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods.expectation import Expectation
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import bisect, search_quantile
 
-__all__ = ["IndependentExpectation", "WeightedExpectation", "WeightedPredictive", "value_cdf"]
-
+__all__ = [
+    "WIDTH",
+    "Contaminated",
+    "Either",
+    "IndependentExpectation",
+    "WeightedExpectation",
+    "WeightedPredictive",
+    "outlier_log_density",
+    "value_cdf",
+    "with_outliers",
+]
 
 P = TypeVar("P", Predictive, Expectation)
 """The kind of answer that is mixed."""
@@ -252,3 +267,166 @@ class IndependentExpectation(Expectation):
         """The link of each number."""
         each: Array = jax.vmap(lambda part, one: part.link(one[None]))(self.parts, u)
         return each.reshape(-1)
+
+
+@record
+class Either(Predictive):
+    """The mixture of two distributions, p(y) = w_0 p_0(y) + w_1 p_1(y).
+
+    It is what `WeightedPredictive` is for a stack of distributions, without a stack: what one of the
+    distributions computes is computed once in a program, whoever else asks for it.
+
+    Arguments:
+        first, second: two distributions of the same kind of y.
+        log_weights: log w (2,), where the weights sum to one; -inf leaves a distribution out, whatever it
+            predicts.
+
+    Example:
+        >>> import credo
+        >>> laws = [credo.Normal(1.0).plugin(jnp.full(1, mean)) for mean in (-1.0, 1.0)]
+        >>> law = Either(*laws, jnp.log(jnp.array([0.5, 0.5])))
+        >>> float(law.mean), float(law.var), float(law.cdf(0.0))
+        (0.0, 2.0, 0.5)
+    """
+
+    first: Predictive
+    second: Predictive
+    log_weights: Array
+
+    @property
+    def discrete(self) -> bool:
+        return self.first.discrete and self.second.discrete
+
+    def _average(self, function: Callable[[Predictive], Array]) -> Array:
+        weights = jnp.exp(self.log_weights)
+        first: Array = jnp.where(weights[0] > 0, weights[0] * function(self.first), 0.0)
+        second: Array = jnp.where(weights[1] > 0, weights[1] * function(self.second), 0.0)
+        return first + second
+
+    @property
+    def mean(self) -> Array:
+        return self._average(lambda law: law.mean)
+
+    @property
+    def var(self) -> Array:
+        """The variance, by the law of total variance."""
+        centre = self.mean
+        return self._average(lambda law: law.var + (law.mean - centre) ** 2)
+
+    @property
+    def probs(self) -> Array:
+        """The class probabilities, averaged."""
+        return self._average(lambda law: law.probs)
+
+    def log_prob(self, y: PyTree) -> Array:
+        """log(w_0 p_0(y) + w_1 p_1(y))."""
+        logs = self.log_weights
+        first: Array = jnp.where(logs[0] > -jnp.inf, logs[0] + self.first.log_prob(y), -jnp.inf)
+        second: Array = jnp.where(logs[1] > -jnp.inf, logs[1] + self.second.log_prob(y), -jnp.inf)
+        return jnp.logaddexp(first, second)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws: first a distribution is drawn, then a value from that distribution."""
+        chosen, one, two = jax.random.split(key, 3)
+        which = jax.random.bernoulli(chosen, jnp.exp(self.log_weights[1]), shape)
+        draws = self.first.sample(one, shape), self.second.sample(two, shape)
+        return jnp.where(which.reshape(which.shape + (1,) * (draws[0].ndim - which.ndim)), draws[1], draws[0])
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y), averaged."""
+        return self._average(lambda law: law.cdf(y))
+
+    def heavier(self, df: Array) -> Either:
+        """The mixture of both distributions with heavier tails."""
+        return Either(self.first.heavier(df), self.second.heavier(df), self.log_weights)
+
+    def sharper(self, factor: Array) -> Either:
+        """The mixture of both distributions, sharper."""
+        return Either(self.first.sharper(factor), self.second.sharper(factor), self.log_weights)
+
+    @verb
+    def quantile(self, p: ArrayLike) -> Array:
+        """The quantile, by bisection on the distribution function, for one output."""
+        centre = self.mean
+        spread = self.sd
+        return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)
+
+
+WIDTH = 10.0
+"""The half-width of the distribution of outliers, in standard deviations of the target."""
+
+
+def outlier_log_density(y: PyTree) -> Array:
+    """The log density of an outlier: a Cauchy density around 0 of half-width 10, for standardised numbers."""
+    return -jnp.log1p((jnp.asarray(y) / WIDTH) ** 2) - math.log(math.pi * WIDTH)
+
+
+def with_outliers(own: Array, other: Array, share: Array) -> Array:
+    """The log density of a mixture, log((1 - share) exp(own) + share exp(other)); NaN where `own` is."""
+    # where a forecast knows no density of a number, a mixture with it has none
+    return jnp.where(jnp.isnan(own), own, jnp.logaddexp(jnp.log1p(-share) + own, jnp.log(share) + other))
+
+
+@record
+class Contaminated(Predictive):
+    """A forecast in which a share of the observations are outliers (Huber 1964, eq. 1.1).
+
+        p(y) = (1 - share) p_0(y) + share Cauchy(y | 0, 10)
+
+    The outliers have no mean and no variance, so that mean, variance, quantiles and draws are those of p_0:
+    of an observation that is no outlier. Only densities know of them.
+
+    Arguments:
+        predictive: the distribution p_0 of one number, in units in which numbers have a standard deviation
+            near 1.
+        share: the probability of an outlier.
+
+    Example:
+        >>> import credo
+        >>> law = Contaminated(credo.Normal(1.0).plugin(jnp.zeros(1)), jnp.asarray(1e-3))
+        >>> [round(float(law.log_prob(y)), 2) for y in (0.0, 1000.0)]
+        [-0.92, -19.57]
+    """
+
+    predictive: Predictive
+    share: Array
+
+    @property
+    def discrete(self) -> bool:
+        return self.predictive.discrete
+
+    @property
+    def mean(self) -> Array:
+        """The mean of an observation that is no outlier."""
+        return self.predictive.mean
+
+    @property
+    def var(self) -> Array:
+        """The variance of an observation that is no outlier."""
+        return self.predictive.var
+
+    @property
+    def sd(self) -> Array:
+        """The standard deviation of an observation that is no outlier."""
+        return self.predictive.sd
+
+    def log_prob(self, y: PyTree) -> Array:
+        """log p(y), outliers included."""
+        own = self.predictive.log_prob(y)
+        return with_outliers(own, as_like(outlier_log_density(y), own), self.share)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws that are no outliers."""
+        return self.predictive.sample(key, shape)
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y) of an observation that is no outlier."""
+        return self.predictive.cdf(y)
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """The quantile of an observation that is no outlier."""
+        return self.predictive.quantile(p)
+
+    def heavier(self, df: Array) -> Contaminated:
+        """The forecast whose p_0 has heavier tails."""
+        return Contaminated(self.predictive.heavier(df), self.share)
