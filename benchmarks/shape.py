@@ -2,7 +2,7 @@
 
     python benchmarks/shape.py             # the counts of src/credo
     python benchmarks/shape.py --walks     # and the calls of a row, a decision and an HTTP row
-    python benchmarks/shape.py --strings   # and where a room names a class of a higher room in a string
+    python benchmarks/shape.py --strings   # and where a string is spelled as a class of a higher room
 
 Tokens are those of `tokenize` without comments, docstrings and the ends of lines; a line of code has at least
 one of them. A call is one of a Python function of credo, and a walk is counted when everything is compiled.
@@ -167,8 +167,101 @@ def own_names(tree: ast.Module) -> set[str]:
     return names
 
 
-def classes_as_strings(files: list[Text]) -> list[str]:
-    """Where a room names a class of a higher room in a string, as `place: Name`."""
+FINDERS = frozenset(("attrgetter", "cast", "find_record", "getattr", "hasattr", "setattr"))
+"""Functions that find something by the name that is passed to them."""
+
+NAMING = frozenset(("__name__", "__qualname__", "record_name"))
+"""Names of what says the name of a class."""
+
+TABLES = frozenset(("REGISTRY", "__dict__", "globals", "vars"))
+"""Names of tables that have classes by their names."""
+
+CONTAINERS = frozenset(("dict", "frozenset", "list", "set", "tuple"))
+HOLDERS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.BinOp, ast.IfExp)
+"""Functions and expressions that hold names for others, which do something with them."""
+
+
+def mentioned(node: ast.AST) -> set[str]:
+    """The names and attributes in an expression."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def asked_tables(tree: ast.Module) -> set[str]:
+    """The names of containers that a file asks by the name of a class."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare | ast.Subscript | ast.Call):
+            words = mentioned(node)
+            if words & NAMING:
+                found |= words
+    return found
+
+
+def annotated(tree: ast.Module) -> set[int]:
+    """The nodes of all annotations, by their identity."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        for part in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(part, ast.AST):
+                found.update(id(one) for one in ast.walk(part))
+    return found
+
+
+def type_names(tree: ast.Module) -> set[int]:
+    """The strings of a file that name a class, by the identity of their nodes.
+
+    They are annotations, and what is passed to a function that finds by name, is the key of a table of
+    classes, or is compared with the name of a class: by itself, or in a container that is bound to a name.
+
+    A folder of the system, a column of a file and a word of a message may be spelled as a class is. They are
+    in none of these places.
+    """
+    tables = asked_tables(tree)
+    parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    found = annotated(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        outer = parents[id(node)]
+        while isinstance(outer, HOLDERS) or (isinstance(outer, ast.Call) and called(outer) in CONTAINERS):
+            outer = parents[id(outer)]
+        if isinstance(outer, ast.Call):
+            named = called(outer) in FINDERS or bool(mentioned(outer.func) & TABLES)
+        elif isinstance(outer, ast.Subscript):
+            named = bool(mentioned(outer.value) & (TABLES | tables))
+        elif isinstance(outer, ast.Compare):
+            named = bool(mentioned(outer) & (NAMING | TABLES))
+        elif isinstance(outer, ast.MatchValue | ast.match_case):
+            named = True
+        elif isinstance(outer, ast.Assign):
+            named = bool({word for target in outer.targets for word in mentioned(target)} & tables)
+        elif isinstance(outer, ast.AnnAssign):
+            named = bool(mentioned(outer.target) & tables)
+        else:
+            named = False
+        if named:
+            found.add(id(node))
+    return found
+
+
+def called(call: ast.Call) -> str:
+    """The name of the function that is called, without what it belongs to."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return getattr(call.func, "id", "")
+
+
+class HigherClass(NamedTuple):
+    """A string that is spelled as a class of a higher room, and whether it names it."""
+
+    place: str
+    text: str
+    names_it: bool
+
+
+def classes_as_strings(files: list[Text]) -> list[HigherClass]:
+    """The strings of each room that are spelled as classes which only higher rooms have."""
     order = lower_rooms(ROOT / "pyproject.toml")
     height = {room: -place for place, room in enumerate(order)}
     homes: dict[str, set[str]] = {}
@@ -182,6 +275,7 @@ def classes_as_strings(files: list[Text]) -> list[str]:
         room = file.name.split("/")[1].removesuffix(".py")
         silent = docstring_lines(file.tree)
         own = own_names(file.tree)
+        naming = type_names(file.tree)
         for node in ast.walk(file.tree):
             if not isinstance(node, ast.Constant) or node.lineno in silent:
                 continue
@@ -189,7 +283,7 @@ def classes_as_strings(files: list[Text]) -> list[str]:
             if not isinstance(text, str) or text not in homes or text in own:
                 continue
             if room in height and all(height.get(home, 0) > height[room] for home in homes[text]):
-                found.append(f"{file.name}:{node.lineno}: {text}")
+                found.append(HigherClass(f"{file.name}:{node.lineno}", text, id(node) in naming))
     return found
 
 
@@ -323,7 +417,7 @@ def print_sizes(files: list[Text]) -> None:
         "spread tuples of more than two": f"{sum(spread_tuples(file.tree) for file in files)}",
         "modules with one importer": f"{alone} of {modules} ({alone / modules:.0%})",
         "classes named `Form`": f"{sum(count_named(file.tree, 'Form') for file in files)}",
-        "classes of a higher room in a string": f"{len(classes_as_strings(files))}",
+        "classes of a higher room in a string": f"{sum(one.names_it for one in classes_as_strings(files))}",
     }
     for name, value in rows.items():
         print(f"{name:<44} {value}")
@@ -356,7 +450,9 @@ def main() -> None:
     files = sources(options.folder)
     print_sizes(files)
     if options.strings:
-        print("\n".join(["", *classes_as_strings(files)]))
+        for one in classes_as_strings(files):
+            what = "names the class" if one.names_it else "a word that is spelled as a class"
+            print(f"{one.place}: {one.text} ({what})")
     if options.walks:
         print_walks()
 
