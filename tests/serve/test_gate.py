@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import threading
@@ -13,7 +14,7 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError
-from credo.serve import requests
+from credo.serve import app, requests
 from credo.serve.gate import Gate
 from credo.serve.options import ServiceOptions
 from credo.serve.tokens import Tokens
@@ -190,6 +191,35 @@ def test_a_misspelt_column_is_named_and_many_new_ones_are_refused(host: Host) ->
     refused = host.post(LEARN, json={"id": "wide", "x": {**good["x"], **wide}, "y": 1.0})
     assert refused.status_code == 422
     assert refused.json()["detail"] == "x must bring at most 100 new columns; got 101."
+
+
+def test_long_bodies_are_read_one_after_the_other_in_a_quarter_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter((0.0, 2.0, 10.0, 11.0))
+    waits: list[float] = []
+    reading: list[bool] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"body": json.dumps({"a": "b" * app.LONG}).encode()}
+
+    async def receive_short() -> dict[str, Any]:
+        return {"body": b'{"a": 1}'}
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        reading.append(doors._long.locked())
+
+    monkeypatch.setattr("credo.serve.app.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("credo.serve.app.asyncio.sleep", sleep)
+    nothing: Any = None
+    doors = app.Doors(nothing, nothing, nothing, nothing)
+
+    async def read_all() -> list[dict[str, Any]]:
+        return await asyncio.gather(*map(doors._read_content, (receive, receive, receive_short)))
+
+    assert [one["a"] for one in asyncio.run(read_all())] == ["b" * app.LONG] * 2 + [1]
+    assert waits == [6.0, 3.0] and reading == [True, True]
 
 
 def test_a_strict_service_takes_no_new_column_and_lacks_none(tmp_path: Path) -> None:

@@ -72,10 +72,13 @@ def context_of(model: str, id: str) -> dict[str, Any] | None:
 
 
 class _Load:
-    """Clients that learn, forecast, label, decide and reward until they are stopped, and note answers."""
+    """Clients that learn, forecast, label, decide and reward until they are stopped, and note answers. They
+    ask again so many times where there is no answer.
+    """
 
-    def __init__(self, url: str, models: list[str], clients: int) -> None:
+    def __init__(self, url: str, models: list[str], clients: int, retries: int = 200) -> None:
         self.url, self.models, self.stopped = url, models, threading.Event()
+        self.retries = retries
         self.acknowledged: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.repeats = 0
         self.errors: list[BaseException] = []
@@ -86,7 +89,7 @@ class _Load:
     def _client(self, seed: int) -> None:
         number = 0
         try:
-            with Client(self.url, retries=200, timeout=60.0) as client:
+            with Client(self.url, retries=self.retries, timeout=60.0) as client:
                 while not self.stopped.is_set():
                     self._one(client, seed, number)
                     number += 1
@@ -242,30 +245,59 @@ def _attack(url: str, halves: list[socket.socket]) -> None:
         assert long.recv(100).startswith(b"HTTP/1.1 431")
 
 
+GROWTH, BATCH = 200, 25
+"""The number of rows of hostile clients each of which has a column of its own, and of those sent at once."""
+
+
+def _grow(url: str, place: int, taken: list[str]) -> None:
+    """Send every fourth batch of rows with new columns to a model of their own, again if that is late."""
+    with Client(url, retries=50, timeout=60.0) as client:
+        for start in range(place * BATCH, GROWTH, 4 * BATCH):
+            rows = [row(number) for number in range(start, start + BATCH)]
+            for number, one in enumerate(rows, start):
+                one["x"] = {**one["x"], f"new-{number}": 1.0}
+            client.learn_batch("grows", rows)
+            taken += [one["id"] for one in rows]
+
+
 @pytest.mark.crash
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_hostile_clients_take_nothing_from_honest_ones(tmp_path: Path) -> None:
-    specs = {"linear": LINEAR, "shop": BANDIT}
-    folder, halves = tmp_path / "service", list[socket.socket]()
+    specs = {"linear": LINEAR, "shop": BANDIT, "grows": LINEAR}
+    folder, halves, grown = tmp_path / "service", list[socket.socket](), list[str]()
     with _Server(folder) as server, Client(server.url, retries=100) as client:
         for name, spec in specs.items():
             client.add(name, **spec)
         for name in specs:
             client.wait(name)
-        load = _Load(server.url, list(specs), 16)
-        for _ in range(3):
+        load = _Load(server.url, ["linear", "shop"], 16, retries=0)  # so that no answer may be missing
+        growing = [threading.Thread(target=_grow, args=(server.url, place, grown)) for place in range(4)]
+        for thread in growing:
+            thread.start()
+        rounds = 0
+        while rounds < 3 or any(thread.is_alive() for thread in growing):
             before = len(load.acknowledged)
             _attack(server.url, halves)
-            time.sleep(0.5)
-            assert len(load.acknowledged) > before
+            while (
+                len(load.acknowledged) == before
+            ):  # a client whose answer does not come in time has an error
+                assert not load.errors, load.errors
+                time.sleep(0.05)
+            rounds += 1
         load.stop()
-        for half in halves[:20]:
+        assert len(grown) == GROWTH
+        for half in halves[-20:]:
             half.settimeout(30.0)
             assert half.recv(100).startswith(b"HTTP/1.1 408")  # within ten seconds of its first byte
         for half in halves:
             half.close()
         assert client._http.get("/livez").status_code == client._http.get("/readyz").status_code == 200
+        server.kill()
+        server.process = server.start()
+        for name in specs:
+            client.wait(name)
         _require_acknowledged(client, load)
+        assert client.model("grows")["learned"] == GROWTH
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
     _require_verified(folder, len(specs))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -44,6 +45,11 @@ __all__ = ["BATCH_BODY", "build_app", "completed"]
 BODY = 1 << 20
 SECONDS = 30.0
 
+# The length of a body in bytes from which to read it takes as long as to answer several short ones, and the
+# share of the event loop's time that may go to such bodies.
+LONG = 1 << 14
+SHARE = 0.25
+
 ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
 ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
 """The scope that each route needs of a token."""
@@ -78,6 +84,7 @@ class Doors:
         self.service = service
         self.tokens = tokens
         self.gate = gate
+        self._long = asyncio.Lock()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -103,7 +110,7 @@ class Doors:
             async with asyncio.timeout(SECONDS):
                 self._require(scope, ROUTES[route[2]])
                 require_kind(scope["headers"], JSON_BODIES)
-                content = read_object(await _read_body(receive))
+                content = await self._read_content(receive)
                 if route[2] == "predict" and content.get("id") is not None:
                     self._require(scope, "keep")
                 late = 504, f"no answer within {SECONDS:g} seconds; ask again with the same id."
@@ -115,6 +122,20 @@ class Doors:
         if reply.status >= 400:
             self.service.refused += 1
         await _send_on(reply, send)
+
+    async def _read_content(self, receive: Any) -> dict[str, Any]:
+        """The object of a body. Long ones are read one after the other, however many come, and take at most
+        `SHARE` of the time: what others sent is answered in between.
+        """
+        body = await _read_body(receive)
+        if len(body) <= LONG:
+            return read_object(body)
+        async with self._long:
+            start = time.perf_counter()
+            try:
+                return read_object(body)
+            finally:
+                await asyncio.sleep((1 / SHARE - 1) * (time.perf_counter() - start))
 
     async def _hand_on(self, scope: Any, receive: Any, send: Any) -> None:
         """Hand a request to the framework; HEAD as GET without the body, which it does not do by itself."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +19,7 @@ from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all
 from credo.serve.table_model import Answer, TableModel
 from credo.serve.threads import Worker
 
-__all__ = ["Ask", "Built", "Call", "Learner", "Lines"]
+__all__ = ["Ask", "Built", "Call", "Growth", "Learner", "Lines"]
 
 _decode = msgspec.json.Decoder().decode
 
@@ -49,9 +51,19 @@ class Built(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function to be called in the learner's thread."""
+    """A function to be called in the learner's thread, after the lines of a model, also those set aside."""
 
     function: Callable[[], None]
+    after: Hosted | None = None
+
+
+class Growth(NamedTuple):
+    """A model that grows by its lines up to `upto`, and what writes into a file how it is after `applied`."""
+
+    hosted: Hosted
+    write: Callable[[Path], object]
+    applied: int
+    upto: int
 
 
 class Learner(Worker):
@@ -62,6 +74,7 @@ class Learner(Worker):
         keep: called with answers and the numbers of their lines, to be written down.
         build: called with a model that has all rows that it needs.
         after: called after each group with the models that took lines.
+        grow: called with models that grow, whose lines are set aside until `resume`; None to compile here.
 
     Attributes:
         submit, end, wait_until_taken: see `Inbox`.
@@ -73,12 +86,16 @@ class Learner(Worker):
         keep: Callable[[list[tuple[bytes, int]]], None],
         build: Callable[[Hosted], None],
         after: Callable[[set[Hosted]], None],
+        grow: Callable[[Hosted, list[Growth]], None] | None = None,
     ) -> None:
         super().__init__("credo-learner")
         self.store = store
         self._keep = keep
         self._build = build
         self._after = after
+        self._grow = grow
+        self._through = grow is None
+        self._aside: dict[Hosted, list[Lines]] = {}
         self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
         self.submit = self._inbox.put
         self.end = self._inbox.end
@@ -89,7 +106,7 @@ class Learner(Worker):
     @property
     def waiting(self) -> int:
         """The number of items that wait."""
-        return len(self._inbox)
+        return len(self._inbox) + sum(map(len, list(self._aside.values())))
 
     def forget(self, seqs: list[int]) -> None:
         """Forget answers, which are on the disk now."""
@@ -128,6 +145,8 @@ class Learner(Worker):
             if isinstance(item, Built):
                 self._built(item)
             else:
+                if item.after is not None:
+                    self._resume(item.after)
                 item.function()
         self._after(changed | self._rows(rows))
 
@@ -136,11 +155,14 @@ class Learner(Worker):
         fresh: dict[Hosted, list[Event]] = {}
         asked: dict[Hosted, list[Ask]] = {}
         lines: list[Lines] = []
+        growing: list[Hosted] = []
         for item in items:
             if isinstance(item, Lines):
+                before = fresh.setdefault(item.hosted, [])
+                if self._set_aside(item, before, growing):
+                    continue
                 lines.append(item)
-                events = [entry for entry in item.entries if isinstance(entry, Event)]
-                fresh.setdefault(item.hosted, []).extend(events)
+                before += _events_of([item])
             else:
                 asked.setdefault(item.hosted, []).append(item)
         for hosted, events in fresh.items():
@@ -151,9 +173,69 @@ class Learner(Worker):
             self._forecast(hosted, asks)
         answer_all(self._replies)
         self._replies = []
+        for hosted in growing:  # once it has taken the lines before
+            self._start_growing(hosted)
         return {hosted for hosted, events in fresh.items() if events}
 
+    def _set_aside(self, lines: Lines, before: list[Event], growing: list[Hosted]) -> bool:
+        """Whether lines wait until their model has programs for them, as all that come after them do. What is
+        to be taken `before` them may need the room that there is.
+        """
+        hosted = lines.hosted
+        if self._through:
+            return False
+        if hosted not in self._aside:
+            if not _growing(hosted, [*before, *_events_of([lines])]):
+                return False
+            self._aside[hosted] = []
+            growing.append(hosted)
+        self._aside[hosted].append(lines)
+        return True
+
+    def _start_growing(self, hosted: Hosted) -> None:
+        """Have the programs compiled that the lines which were set aside need."""
+        events = _events_of(self._aside[hosted])
+        growths = [
+            Growth(one, one.model.session.freeze().save, one.applied, events[-1].seq)
+            for one in _growing(hosted, events)
+            if isinstance(one.model, TableModel)
+        ]
+        if self._grow is None or not growths:
+            return self._resume(hosted)
+        return self._grow(hosted, growths)
+
+    def resume(self, hosted: Hosted, upto: int) -> None:
+        """Take the lines up to a number that were set aside, in the learner's thread, others between them;
+        the later ones may wait for other programs.
+        """
+        waiting = self._aside.get(hosted, [])
+        if waiting and _last(waiting[0]) <= upto:
+            self._take_through([waiting.pop(0)])
+            self.submit([Call(functools.partial(self.resume, hosted, upto))])
+            return
+        self._rows(self._aside.pop(hosted, []))
+
+    def compile_here(self) -> None:
+        """Set nothing aside any more, and take what was, in the learner's thread: the service stops."""
+        self._through = True
+        for hosted in list(self._aside):
+            self._resume(hosted)
+
+    def _resume(self, hosted: Hosted) -> None:
+        self._take_through(self._aside.pop(hosted, []))
+
+    def _take_through(self, lines: list[Lines]) -> None:
+        """Take lines whatever is to be compiled."""
+        before = self._through
+        self._through = True
+        try:
+            self._rows(lines)
+        finally:
+            self._through = before
+
     def _take(self, hosted: Hosted, events: list[Event]) -> None:
+        # a challenger that came while lines were set aside has them from the journal
+        events = [event for event in events if event.seq > hosted.seen]
         if not events:
             return
         hosted.seen = events[-1].seq
@@ -277,6 +359,22 @@ class Learner(Worker):
             hosted.forecasts += len(bodies)
             body = b"\n".join(bodies) + b"\n" if ask.many else bodies[0]
             self._replies.append((ask.ticket, Reply(200, body, LINES if ask.many else JSON)))
+
+
+def _events_of(items: Sequence[Lines]) -> list[Event]:
+    """The new lines among some."""
+    return [entry for lines in items for entry in lines.entries if isinstance(entry, Event)]
+
+
+def _last(lines: Lines) -> int:
+    """The number of the last new line; 0 where all came again."""
+    return max((event.seq for event in _events_of([lines])), default=0)
+
+
+def _growing(hosted: Hosted, events: Sequence[Event]) -> list[Hosted]:
+    """The models, of one and its challenger, that have no room yet for what lines bring."""
+    every = [one for one in (hosted, hosted.challenger) if one is not None and one.stage == "ready"]
+    return [one for one in every if isinstance(one.model, TableModel) and one.model.grows(events)]
 
 
 def _brief(item: Lines | Ask) -> bool:

@@ -20,10 +20,11 @@ from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
 from credo.serve.callers import Callers
 from credo.serve.contents import Content, Learn, Predict
+from credo.serve.growing import Grower, able
 from credo.serve.hosting import Hosted
 from credo.serve.journal_lines import Event, ModelRow, SnapshotRow, time_of
 from credo.serve.journal_store import DAY, Store
-from credo.serve.learning import Ask, Built, Call, Learner, Lines
+from credo.serve.learning import Ask, Built, Call, Growth, Learner, Lines
 from credo.serve.moving import move_old_lines
 from credo.serve.options import ServiceOptions
 from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
@@ -269,7 +270,7 @@ class Promote(Reporting):
     def written(self) -> None:
         for file in self.files:
             (self.service.snapshot_folder / file).unlink(missing_ok=True)
-        self.service.hand_on(Call(self._become))
+        self.service.hand_on(Call(self._become, self.hosted))
 
     def _become(self) -> None:
         """In the learner's thread, after the lines before and before the lines after."""
@@ -376,13 +377,15 @@ class Service:
         self.store = Store(folder / JOURNAL, write=True, remember=remember)
         self.hosts: dict[str, Hosted] = {}
         self._outbox: list[Lines | Call] = []
-        self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after)
+        grow = self._grow if able() else None
+        self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after, grow)
         self.writer = Writer(self.store, self.learner.forget, self._flush, self.learner.wait_until_taken)
         self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
+        self.grower = Grower(folder, self._grown)
         self.refused = 0
         self.callers = Callers()
-        self._threads = (self.writer, self.learner, self.snapshots, self.builder)
+        self._threads = (self.writer, self.learner, self.snapshots, self.builder, self.grower)
         for thread in self._threads:
             thread.failed = self.fail
         self.failure = ""
@@ -417,9 +420,12 @@ class Service:
             return
         self.builder.end()
         self.builder.join()
+        self._call(self.learner.compile_here)
         self._call(self._save_all)
         self.learner.end()
         self.learner.join()
+        self.grower.end()
+        self.grower.join()
         self.snapshots.end()
         self.snapshots.join()
         self.writer.end()
@@ -466,6 +472,12 @@ class Service:
 
     def _built(self, built: Built) -> None:
         self.learner.submit([built])
+
+    def _grow(self, hosted: Hosted, growths: list[Growth]) -> None:
+        self.grower.grow(hosted, growths)
+
+    def _grown(self, hosted: Hosted, upto: int) -> None:
+        self._call(lambda: self.learner.resume(hosted, upto))
 
     def _call(self, function: Any) -> None:
         self.learner.submit([Call(function)])

@@ -14,6 +14,7 @@ from credo.core.errors import CredoError
 from credo.live.change_steps import Steps
 from credo.live.encoding import TableEncoding
 from credo.recipes.options import Options
+from credo.recipes.tasks import slots
 from credo.serve.contents import Content, Learn, Predict
 from credo.serve.journal_lines import Event
 from credo.serve.requests import Columns
@@ -115,6 +116,27 @@ class TableModel:
         goal = self.schema.target
         new = y is not None and goal.kind.classed and label_text(y, goal.whole) not in goal.classes
         return not new and _row(event).x.keys() <= self.columns.kinds.keys()
+
+    def grows(self, events: Sequence[Event]) -> bool:
+        """Whether lines bring columns or classes for which there is no room: they need other programs."""
+        learned = [event for event in events if event.kind != "predict"]
+        if all(map(self.knows, learned)):
+            return False
+        goal = self.schema.target
+        if goal.kind.classed and goal.first:
+            labels = {label_text(event.content.y, goal.whole) for event in learned}  # type: ignore[union-attr]
+            count = len(labels.union(goal.classes))
+            if slots(goal.first, count) != slots(goal.first, len(goal.classes)):
+                return True
+        known = self.columns.kinds.keys()
+        rows = [_row(event).x for event in learned]
+        new = {name for row in rows for name in row if name not in known}
+        cells = {name: [row.get(name) for row in rows] for name in sorted(new)}
+        assert isinstance(self.session.encoding, TableEncoding)
+        wider = self.session.encoding.copy()
+        wider.notify = _nobody
+        wider.wake_all(Chunk(cells, np.arange(1, len(rows) + 1)))
+        return wider.schema.width != self.schema.width
 
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
@@ -248,6 +270,10 @@ class TableModel:
             "learner": str(session.settings.model),
             "sentences": list(session.encoding.sentences),
         }
+
+
+def _nobody(sentence: str) -> None:
+    """Tell nobody what only might come."""
 
 
 def _row(event: Event) -> Learn | Predict:

@@ -1,0 +1,205 @@
+"""Rows that bring columns for which there is no room wait beside the learner, and nobody else does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.serve.conftest import LINEAR, Host, hosting, ready, row
+
+from credo.serve.building import SNAPSHOTS
+from credo.serve.contents import Learn, Predict
+from credo.serve.growing import grown
+from credo.serve.hosting import Hosted
+from credo.serve.journal_lines import Event
+from credo.serve.learning import Growth
+from credo.serve.specs import read_spec
+from credo.serve.table_model import TableModel
+from credo.serve.verifying import verify
+from credo.tables.schema import ColumnSpec
+
+Asked = list[tuple[Hosted, list[Growth]]]
+
+
+class Growing(NamedTuple):
+    """A service whose models grow when a test says so, what grows, and threads for its clients."""
+
+    client: Host
+    asked: Asked
+    pool: ThreadPoolExecutor
+
+    def send(self, number: int, **more: float) -> Future[Any]:
+        """Send a row from another thread, with some more cells."""
+        one = row(number)
+        one["x"] |= more
+        return self.pool.submit(self.client.post, "/v1/models/linear/learn", json=one)
+
+    def resume(self) -> None:
+        """Say of what grows that its programs are there."""
+        hosted, growths = self.asked.pop()
+        self.client.service._grown(hosted, growths[-1].upto)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def add(client: Host, *names: str) -> None:
+    for name in names:
+        assert client.put(f"/v1/models/{name}", json=LINEAR).status_code == 202
+    ready(client)
+
+
+def _have_grown(client: Host, asked: Asked) -> None:
+    """Note what grows, and wait until the test says that it has."""
+    client.service.learner._grow = lambda hosted, growths: asked.append((hosted, growths))
+    client.service.learner._through = False
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Growing]:
+    asked: Asked = []
+    with hosting(tmp_path / "service") as client, ThreadPoolExecutor(12) as pool:
+        _have_grown(client, asked)
+        add(client, "linear", "other")
+        yield Growing(client, asked, pool)
+
+
+def aside(growing: Growing) -> int:
+    return int(growing.client.service.learner.waiting)
+
+
+@pytest.mark.slow
+def test_a_model_that_grows_answers_forecasts_and_keeps_nobody_else_waiting(growing: Growing) -> None:
+    client = growing.client
+    before = client.post("/v1/models/linear/learn", json=row(0)).json()
+    wide = growing.send(1, new=1.0)
+    until(lambda: bool(growing.asked))
+    later = growing.send(2)
+    again = growing.send(1, new=1.0)
+    until(lambda: aside(growing) == 3)
+    assert client.post("/v1/models/other/learn", json=row(1)).json()["learned"]
+    asked = client.post("/v1/models/linear/predict", json={"x": row(3)["x"]}).json()
+    assert asked["version"] == 1  # the state before
+    assert not any(one.done() for one in (wide, later, again))
+    growing.resume()
+    answers = [one.result(60).json() for one in (wide, later, again)]
+    assert all(one["learned"] for one in answers) and answers[2].pop("duplicate")
+    assert before["seq"] < answers[0]["seq"] < answers[1]["seq"] and answers[2] == answers[0]
+    assert client.service.hosts["linear"].model.schema.late and not growing.asked
+
+
+@pytest.mark.slow
+def test_a_column_for_which_there_is_room_waits_for_nothing(growing: Growing) -> None:
+    first = growing.send(1, new=1.0)
+    until(lambda: bool(growing.asked))
+    growing.resume()
+    assert first.result(60).json()["learned"]
+    width = growing.client.service.hosts["linear"].model.schema.width
+    assert growing.send(2, newer=1.0).result(60).json()["learned"]
+    assert growing.client.service.hosts["linear"].model.schema.width == width and not growing.asked
+
+
+@pytest.mark.slow
+def test_rows_that_came_after_the_programs_were_asked_for_may_wait_for_others(growing: Growing) -> None:
+    first = growing.send(1, new=1.0)
+    until(lambda: bool(growing.asked))
+    more = {f"more-{number}": 1.0 for number in range(20)}
+    second = growing.send(2, **more)
+    until(lambda: aside(growing) == 2)
+    third = growing.send(3)
+    until(lambda: aside(growing) == 3)
+    growing.resume()
+    assert first.result(60).json()["learned"]
+    until(lambda: bool(growing.asked))
+    assert not second.done() and not third.done()
+    growing.resume()
+    assert second.result(60).json()["seq"] < third.result(60).json()["seq"]
+
+
+@pytest.mark.slow
+def test_a_challenger_that_comes_while_lines_wait_learns_each_once_and_takes_its_place(
+    growing: Growing, tmp_path: Path
+) -> None:
+    client = growing.client
+    wide = growing.send(1, new=1.0)
+    until(lambda: bool(growing.asked))
+    assert client.put("/v1/models/linear/challenger", json={**LINEAR, "levels": [0.5]}).status_code == 202
+    ready(client)
+    assert client.service.hosts["linear"].challenger.learned == 1
+    promoted = client.post("/v1/models/linear/promote")
+    assert promoted.status_code == 200 and wide.result(60).json()["learned"]
+    assert client.service.hosts["linear"].learned == 1  # and not twice
+    growing.resume()  # there is nothing left to take
+    assert growing.send(2).result(60).json()["learned"]
+
+
+@pytest.mark.slow
+def test_what_waits_is_learned_when_the_service_stops(tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+    with ThreadPoolExecutor(2) as pool, hosting(folder) as client:
+        growing = Growing(client, [], pool)
+        _have_grown(client, growing.asked)
+        add(client, "linear")
+        wide = growing.send(1, new=1.0)
+        until(lambda: bool(growing.asked))
+        client.service.stop()
+        assert wide.result(60).json()["learned"]
+        client.service.stop = lambda: None
+    (verdict,) = verify(folder)
+    assert verdict.same_state and verdict.lines == 1 and not verdict.other_answers
+
+
+@pytest.mark.slow
+def test_the_child_process_learns_what_the_learner_will(growing: Growing, tmp_path: Path) -> None:
+    client, path = growing.client, tmp_path / "before.credo"
+    assert growing.send(0).result(60).json()["learned"]
+    wide = growing.send(1, new=1.0, newer="ab")  # type: ignore[arg-type]
+    until(lambda: bool(growing.asked))
+    later = growing.send(2)
+    until(lambda: aside(growing) == 2)
+    ((hosted, (growth,)),) = growing.asked
+    growth.write(path)
+    model = grown(tmp_path / "service", hosted.number, path, growth.applied, growth.upto + 1)
+    growing.resume()
+    assert wide.result(60).json()["learned"] and later.result(60).json()["learned"]
+    ours = client.service.hosts["linear"].model
+    assert model.digest(tmp_path / "one") == ours.digest(tmp_path / "two")
+    assert not list((tmp_path / "service" / SNAPSHOTS).glob("*credo-grower*"))
+
+
+def test_classes_make_a_model_grow_where_there_is_no_room_for_them() -> None:
+    spec = read_spec({"target": "y", "task": "classification", "first": 12, "options": {"model": "linear"}})
+    model = TableModel.start(spec, [Learn({"a": float(k)}, "abc"[k % 3]) for k in range(12)], Path())  # type: ignore[arg-type]
+
+    def grows(*labels: str, kind: str = "learn") -> bool:
+        return model.grows([Event(k, str(k), kind, 0.0, Learn({"a": 1.0}, y)) for k, y in enumerate(labels)])
+
+    assert not grows("a", "b") and grows("a", "d")
+    assert model.grows([Event(1, "1", "learn", 0.0, Learn({"a": 1.0, "b": 2.0}, "a"))])
+    assert not model.grows([Event(1, "1", "learn", 0.0, Learn({"a": 1.0, "b": None}, "a"))])
+    assert not model.grows([Event(1, "1", "predict", 0.0, Predict({"b": 2.0}))])
+    room = model.schema.including([ColumnSpec("c", "numeric", has_missing=True)])
+    model.session.encoding.become(room)  # type: ignore[attr-defined]
+    assert not model.grows([Event(1, "1", "learn", 0.0, Learn({"a": 1.0, "b": 2.0}, "a"))])
+
+
+@pytest.mark.slow
+def test_a_model_grows_by_a_process_of_its_own(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        add(client, "linear")
+        asked: list[Any] = []
+        compile, service = client.service.grower._compile, client.service
+        service.grower._compile = lambda growth: asked.append((growth, compile(growth)))
+        one = row(1)
+        one["x"]["new"] = 1.0
+        assert client.post("/v1/models/linear/learn", json=one).json()["learned"]
+        assert len(asked) == (not service.learner._through)
+        assert all(thread.is_alive() for thread in service._threads)
