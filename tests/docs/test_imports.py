@@ -18,9 +18,21 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("src", "papers/src", "tests", "benchmarks")
 PLACES = [ROOT / room for room in ("src", "papers/src", "benchmarks", "")]
 
-PEERS = ["bayes_opt", "blackjax", "bong", "botorch", "cuthbert", "cuthbertlib", "dynamax", "equinox", "flax"]
+PEERS = [
+    "PyQt6",
+    "bayes_opt",
+    "blackjax",
+    "bong",
+    "botorch",
+    "cuthbert",
+    "cuthbertlib",
+    "dynamax",
+    "equinox",
+    "flax",
+]
 PEERS += ["gpytorch", "posteriors", "rebayes", "rebayes_mini", "skopt", "torch"]
-"""Packages that no environment for tests has: what we measure ourselves beside, and what users may bring."""
+"""Packages that no environment for tests has: what we measure ourselves beside, what users may bring, and a
+browser."""
 
 _IMPORT = re.compile(r"^\s*(?:from (\w[\w.]*) import|import (\w[\w.]*))", re.MULTILINE)
 
