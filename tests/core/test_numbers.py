@@ -16,6 +16,11 @@ import credo
 from credo import bandits
 from credo.core.errors import CredoError, require_integer, require_positive, shown, unrepresentable
 from credo.core.keys import as_key
+from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
+from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.weighted import Either
+from credo.recipes.language import Drift
+from credo.sessions import Session
 from credo.tables import TargetScaler
 
 HUGE = {
@@ -61,8 +66,82 @@ CONSTRUCTORS: dict[str, Callable[[Any], object]] = {
     "auto": lambda number: credo.auto(number),
     "auto, seed": lambda number: credo.auto(2, seed=number),
     "a key": as_key,
+    "MLP, a width": lambda number: credo.MLP(hidden=(number,)),
+    "MLP": lambda number: credo.MLP(hidden=number),
+    "Drift": lambda number: Drift("run-length", (number,)),
+    "ray_searcher": lambda number: bandits.optimize.ray_searcher(seed=number),
+    "optuna_sampler": lambda number: bandits.optimize.optuna_sampler(seed=number),
 }
 """What takes a number, as a function of it."""
+
+PREDICTIVES: dict[str, Predictive] = {
+    "normal": LEARNER.forecast(LEARNER.init(START), np.zeros(2)),
+    "Student-t": StudentTPredictive(jnp.array(3.0), jnp.zeros(1), jnp.eye(1)),
+    "mixture": Either(
+        NormalPredictive(jnp.zeros(1), jnp.eye(1)),
+        NormalPredictive(jnp.ones(1), jnp.eye(1)),
+        jnp.log(jnp.full(2, 0.5)),
+    ),
+    "rows": LEARNER.forecast_rows(LEARNER.init(START), np.zeros((3, 2))),
+}
+MEMBERS: dict[str, Callable[[Predictive, Any], object]] = {
+    "y": lambda forecast, number: forecast.log_prob(number),
+    "y ": lambda forecast, number: forecast.cdf(number),
+    "y named": lambda forecast, number: forecast.log_prob(y=number),
+    "p": lambda forecast, number: forecast.quantile(number),
+    "p of several": lambda forecast, number: forecast.quantile([0.5, number]),  # type: ignore[arg-type]
+    "level": lambda forecast, number: forecast.interval(number),
+    "shape": lambda forecast, number: forecast.sample(jax.random.key(0), (number,)),
+    "shape ": lambda forecast, number: forecast.sample(jax.random.key(0), number),
+}
+"""What a forecast is asked with a number; the first word of the name is that of the argument."""
+
+
+def _session(words: Callable[[Any], dict[str, Any]]) -> Callable[[Any], object]:
+    """A session that is asked with a number among its arguments."""
+
+    def ask(number: Any) -> object:
+        rows = [{"a": float(k % 7), "y": 2.0 * (k % 7)} for k in range(12)]
+        session = Session.from_rows(rows, "y", model="linear")
+        given = words(number)
+        method = session.predict if "levels" in given else session.learn
+        return method(rows[:1], **given)
+
+    return ask
+
+
+SESSIONS: dict[str, Callable[[Any], object]] = {
+    "levels": _session(lambda number: {"levels": (number,)}),
+    "weights": _session(lambda number: {"weights": [number]}),
+    "times": _session(lambda number: {"times": [number]}),
+}
+
+
+@pytest.mark.parametrize("field", SESSIONS)
+def test_a_number_that_no_array_can_hold_is_refused_by_a_session(field: str) -> None:
+    for number in (*HUGE.values(), *OTHERS.values()):
+        with pytest.raises(
+            CredoError, match=f"^{field} must be a float or a whole number of at most 64 bits; got"
+        ):
+            SESSIONS[field](number)
+
+
+@pytest.mark.parametrize("kind", PREDICTIVES)
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_number_that_no_array_can_hold_is_refused_by_a_forecast(kind: str, member: str) -> None:
+    for number in (*HUGE.values(), *OTHERS.values()):
+        with pytest.raises(CredoError, match=f"^{member.split()[0]} must be .*got ") as caught:
+            MEMBERS[member](PREDICTIVES[kind], number)
+        assert len(str(caught.value)) < 200
+
+
+def test_what_a_forecast_answered_before_it_answers_still() -> None:
+    forecast = PREDICTIVES["normal"]
+    low, high = forecast.interval(0.5)
+    assert float(forecast.cdf(low)) == pytest.approx(0.25, abs=1e-6)
+    assert float(jax.jit(forecast.cdf)(high)) == pytest.approx(0.75, abs=1e-6)
+    assert forecast.sample(jax.random.key(0), (2, 3)).shape == (2, 3)
+    assert forecast.quantile(np.array([0.1, 0.9])).shape == (2,)
 
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
@@ -76,6 +155,12 @@ def test_a_number_that_no_array_can_hold_is_refused_where_something_is_built(nam
 def _fit(number: Any) -> object:
     rows = np.linspace(0.0, 1.0, 12)
     return credo.OnlineRegressor(model="linear").fit(rows[:, None], [*rows[1:].tolist(), number])
+
+
+def _score(number: Any) -> object:
+    rows = np.linspace(0.0, 1.0, 12)
+    learned = credo.OnlineRegressor(model="linear").fit(rows[:, None], rows)
+    return learned.score(rows[:, None], [*rows[1:].tolist(), number])
 
 
 def _log(number: Any) -> object:
@@ -108,6 +193,7 @@ def _update(number: Any) -> object:
 
 DOORS = {
     "OnlineRegressor": _fit,
+    "OnlineRegressor.score": _score,
     "RiverRegressor": _river,
     "Log": _log,
     "Log, contexts": _context,

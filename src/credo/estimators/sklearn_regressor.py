@@ -165,6 +165,23 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         location, scale = (jnp.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
         return PredictiveRows(Rescaled(rows, location, scale))
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of the forecasts, as of every regressor of scikit-learn.
+
+        Arguments:
+            X: rows (n, D), or a data frame.
+            y: their targets (n,).
+            sample_weight: how much each row counts (n,).
+
+        Returns:
+            1 less the squared errors as a share of those of the mean of `y`.
+
+        Raises:
+            DataError: a number is one that no float can hold.
+        """
+        with within_floats(y=y, sample_weight=sample_weight):
+            return float(super().score(X, y, sample_weight))
+
     def log_score(self, X: Any, y: ArrayLike) -> float:
         """The mean log density of the targets of rows, in nats and in the target's own units.
 

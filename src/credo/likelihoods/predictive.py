@@ -6,15 +6,23 @@ One output always gives scalars: the predictive of a model with C = 1 has a scal
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import jax
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_integer, require_representable
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.linalg.matrices import safe_sqrt
 
 __all__ = ["Predictive", "PredictiveRows"]
+
+
+FIELDS = {"log_prob": "y", "cdf": "y", "quantile": "p"}
+"""The argument of each member that takes a number, which it refuses if no array can hold it."""
 
 
 class Predictive:
@@ -30,6 +38,14 @@ class Predictive:
         >>> float(predictive.mean), float(predictive.var)
         (0.0, 1.25)
     """
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        for name, field in FIELDS.items():
+            if name in cls.__dict__:
+                setattr(cls, name, _of_numbers(cls.__dict__[name], field))
+        if "sample" in cls.__dict__:
+            cls.sample = _of_whole_numbers(cls.__dict__["sample"])  # type: ignore[method-assign]
 
     @property
     def discrete(self) -> bool:
@@ -125,7 +141,33 @@ class Predictive:
         Raises:
             CredoError: y has no quantiles, as where several outputs are not normal.
         """
+        require_representable("level", level)
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
+
+
+def _of_numbers(member: Callable[..., Array], field: str) -> Callable[..., Array]:
+    """The member, which refuses a number that no array can hold."""
+
+    @functools.wraps(member)
+    def checked(self: Any, *arguments: Any, **named: Any) -> Array:
+        require_representable(field, arguments[0] if arguments else named.get(field))
+        return member(self, *arguments, **named)
+
+    return checked
+
+
+def _of_whole_numbers(sample: Callable[..., Array]) -> Callable[..., Array]:
+    """`sample`, which refuses a shape that is none."""
+
+    @functools.wraps(sample)
+    def checked(self: Any, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        if not isinstance(shape, tuple | list):
+            raise CredoError.must_be("shape", "a tuple of whole numbers", shape)
+        for size in shape:
+            require_integer("shape", size, 0)
+        return sample(self, key, shape)
+
+    return checked
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_representable
 from credo.core.inputs import require_finite
 
 __all__ = ["require_times", "steps_after", "steps_between"]
@@ -19,6 +19,7 @@ def require_times(
     """
     if times is None:
         return None
+    require_representable("times", times)
     clock = np.asarray(times, np.float64)
     if timed is False:
         raise CredoError(

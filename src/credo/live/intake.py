@@ -11,7 +11,7 @@ import numpy as np
 from narwhals.typing import IntoFrame
 from numpy.typing import ArrayLike
 
-from credo.core.errors import DataError
+from credo.core.errors import DataError, require_representable
 from credo.live.encoding import Block, Encoding, Images
 from credo.recipes import defaults
 from credo.tables import Chunk, from_frame
@@ -84,6 +84,7 @@ def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) 
     if weights is None and times is None:
         yield from chunks_of(rows)
         return
+    require_representable("weights", weights)
     every = None if weights is None else np.asarray(weights, float)
     start = 0
     if every is not None and (every.ndim != 1 or not (np.isfinite(every) & (every > 0)).all()):

@@ -90,6 +90,8 @@ class MLP(_Network):
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
+        if not isinstance(self.hidden, tuple | list):
+            raise CredoError.must_be("hidden", "a tuple of widths", self.hidden)
         for width in self.hidden:
             require_integer("hidden", width, 1)
         require_choice("activation", self.activation, _ACTIVATIONS)

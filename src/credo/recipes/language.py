@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from credo.core.errors import CredoError, Named, Sentence, require_integer, suggest
+from credo.core.errors import CredoError, Named, Sentence, require_integer, require_representable, suggest
 from credo.core.integers import read_integer
 
 __all__ = [
@@ -287,6 +287,8 @@ class Drift:
 
     def __post_init__(self) -> None:
         slots = _NUMBERS[self.kind]
+        for given in self.numbers:
+            require_representable("numbers", given)
         numbers = tuple(float(number) for number in self.numbers)
         too_few = 0 < len(numbers) < len(slots) and not self.wrapped
         if len(numbers) > len(slots) or too_few:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_representable
 from credo.core.forks import require_threads
 from credo.core.locked_calls import Turns, in_turn
 from credo.core.names import ForecastName
@@ -499,6 +499,7 @@ class Session(Runner):
         """
         forecasts: list[Forecasts] = []
         steps: list[Steps | None] = []
+        require_representable("levels", levels)
         for block in segments(rows, self.encoding, weights, self._times(rows, times)):
             known = block.labelled
             probabilities = np.asarray(levels, np.float32)
@@ -594,6 +595,7 @@ class Session(Runner):
             CredoError: times are not finite, go back, or are given where earlier rows had none.
         """
         require_threads()
+        require_representable("levels", levels)
         return self._view().forecast(rows, self.chunk, levels, times)
 
     @in_turn

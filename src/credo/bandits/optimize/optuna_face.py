@@ -10,7 +10,7 @@ from credo.bandits.optimize.optimizer import Optimizer
 from credo.bandits.optimize.promises import AcquisitionName
 from credo.bandits.optimize.search import GoalName
 from credo.bandits.optimize.variables import Parameter
-from credo.core.errors import CredoError
+from credo.core.errors import CredoError, require_integer
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -37,7 +37,8 @@ def optuna_sampler(
         The sampler, an `optuna.samplers.BaseSampler`, for studies of one objective.
 
     Raises:
-        CredoError: Optuna is not installed, or (later) the study has several objectives.
+        CredoError: the seed is not allowed, Optuna is not installed, or (later) the study has several
+            objectives.
 
     Example:
         >>> from credo import bandits
@@ -45,6 +46,7 @@ def optuna_sampler(
         >>> study = optuna.create_study(sampler=sampler)  # doctest: +SKIP
         >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=20)  # doctest: +SKIP
     """
+    require_integer("seed", seed, 0, 2**32 - 1)
     try:
         import optuna
     except ImportError as error:

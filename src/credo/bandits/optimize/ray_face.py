@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from credo.bandits.optimize.optimizer import Optimizer
 from credo.bandits.optimize.promises import AcquisitionName
 from credo.bandits.optimize.variables import Parameter
-from credo.core.errors import CredoError, FormatError
+from credo.core.errors import CredoError, FormatError, require_integer
 
 if TYPE_CHECKING:
     from ray.tune.search import Searcher
@@ -63,6 +63,7 @@ def ray_searcher(
         ... )
         >>> tune.Tuner(objective, tune_config=config, param_space=space).fit()  # doctest: +SKIP
     """
+    require_integer("seed", seed, 0, 2**32 - 1)
     try:
         from ray.tune.search import Searcher
     except ImportError as error:
