@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from tests.serve.conftest import Host, row
+from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.serve.specs import TableSpec
 from credo.serve.table_model import CHUNK
@@ -119,3 +120,27 @@ def test_rows_of_many_clients_give_the_belief_of_a_session_over_the_journal(host
         jax.tree.leaves(model.session.belief), jax.tree.leaves(session.belief), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_the_lines_that_models_took_are_counted_by_their_kind(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        client.put("/v1/models/linear", json=LINEAR)
+        client.put("/v1/models/linear/challenger", json={**LINEAR, "columns": {"a": "number"}})
+        client.put("/v1/models/shop", json={"kind": "bandit", "arms": ["red", "blue"], "agent": "beta"})
+        ready(client)
+        x = row(9)["x"]
+        for path, content in (
+            *(("linear/learn", row(number)) for number in range(3)),
+            ("linear/predict", {"id": "later", "x": x}),
+            ("linear/predict", {"x": x}),
+            ("linear/label", {"id": "later", "y": 1.0}),
+            ("shop/decide", {"id": "one"}),
+            ("shop/reward", {"id": "one", "value": 1.0}),
+        ):
+            assert client.post(f"/v1/models/{path}", json=content).status_code == 200
+        lines = client.get("/metrics").text.splitlines()
+    counts = {("linear", "learn"): 4, ("linear", "predict"): 2, ("linear", "bandit"): 0}
+    counts |= {("shop", "learn"): 0, ("shop", "predict"): 0, ("shop", "bandit"): 2}
+    for (name, kind), count in counts.items():
+        assert f'credo_lines_taken_total{{kind="{kind}",model="{name}"}} {count:.1f}' in lines

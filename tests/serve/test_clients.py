@@ -14,7 +14,7 @@ import pytest
 from tests.serve.conftest import Host, hosting, ready
 
 from credo.cli import main
-from credo.serve import callers
+from credo.serve import service
 from credo.sessions import Session
 
 CLIENTS, EACH = 64, 3
@@ -50,7 +50,7 @@ def test_rows_of_64_clients_give_the_belief_of_credo_learn(
     service groups rows by chance, the command by 100.
     """
     # all callers of a test client have one address, as a lone caller has
-    monkeypatch.setattr(callers, "LONELY", float("inf"))
+    monkeypatch.setattr(service, "LONELY", float("inf"))
     with hosting(tmp_path / "service") as host:
         # columns are inferred by both, from rows that hold all categories
         spec = {"target": "y", "first": CLIENTS, "options": {"model": "linear"}}
@@ -64,14 +64,14 @@ def test_rows_of_64_clients_give_the_belief_of_credo_learn(
             thread.start()
         for thread in threads:
             thread.join()
-        service = host.service
-        served = service.hosts["m"].model.session
-        store, number = service.learner.store, service.hosts["m"].number
+        served_by = host.service
+        served = served_by.hosts["m"].model.session
+        store, number = served_by.learner.store, served_by.hosts["m"].number
         lines = [event for events in store.events(number, 0, store.last()) for event in events]
         taken = [event for event in lines if event.kind != "predict"]
         learned = [{**(event.row or event.content).x, "y": event.content.y} for event in taken]
         assert len(learned) == CLIENTS * (1 + EACH) == served.rows_used
-        assert service.writer.transactions < service.writer.lines  # they came together
+        assert served_by.writer.transactions < served_by.writer.lines  # they came together
     rows = tmp_path / "journal.jsonl"
     rows.write_text("".join(json.dumps(one) + "\n" for one in learned))
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError
 from credo.serve import app, requests
+from credo.serve import service as serving
 from credo.serve.gate import Gate
 from credo.serve.options import ServiceOptions
 from credo.serve.tokens import Tokens
@@ -67,11 +69,11 @@ def test_our_own_page_a_program_and_a_link_are_let_in(host: Host, headers: dict[
 
 def test_a_name_that_was_given_is_let_in_and_closes_a_service_with_tokens() -> None:
     named = Gate(["models.example.org"], closed=False)
-    named.require([(b"host", b"Models.example.org:443")], "GET")
-    named.require([(b"host", b"127.0.0.1:8000"), (b"origin", b"https://models.example.org")], "POST")
+    named.require({b"host": b"Models.example.org:443"}, "GET")
+    named.require({b"host": b"127.0.0.1:8000", b"origin": b"https://models.example.org"}, "POST")
     with pytest.raises(CredoError, match=r"got 'evil\.example'"):
-        named.require([(b"host", b"evil.example")], "GET")
-    Gate(closed=False).require([(b"host", b"anything.example")], "GET")
+        named.require({b"host": b"evil.example"}, "GET")
+    Gate(closed=False).require({b"host": b"anything.example"}, "GET")
     with pytest.raises(CredoError, match="host_name must be a name without a port"):
         Gate(["models.example.org:443"])
 
@@ -171,6 +173,26 @@ def test_a_thread_that_ends_ends_readiness_and_asks_for_the_end(
         assert client.get("/readyz").status_code == client.get("/livez").status_code == 503
         assert service.failure.startswith(f"{name} ended (")
         refused = client.put("/v1/models/m", json=LINEAR)
+        assert refused.status_code == 503 and "the service has failed" in refused.json()["detail"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "step"), [("writer", "_transact"), ("learner", "_rows")])
+def test_a_failure_of_work_that_was_borrowed_is_one_of_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str
+) -> None:
+    monkeypatch.setattr(serving, "LONELY", -1.0)
+    asked = threading.Event()
+    with hosting(tmp_path / "service") as client:
+        client.service.on_failure = asked.set
+        assert client.put("/v1/models/linear", json=LINEAR).status_code == 202
+        ready(client)
+        assert client.post(LEARN, json=row(1)).status_code == 200
+        monkeypatch.setattr(getattr(client.service, name), step, None)
+        time.sleep(0.1)  # the thread waits, so that its work is borrowed
+        assert client.post(LEARN, json=row(2)).status_code == 500
+        assert asked.wait(20.0) and client.service.failure.startswith(f"credo-{name} ended (")
+        refused = client.post(LEARN, json=row(3))
         assert refused.status_code == 503 and "the service has failed" in refused.json()["detail"]
 
 

@@ -6,13 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import uvicorn
 
-from credo.serve import heads
-from credo.serve.wire import protocol
+from credo.serve import server as serving
 
 
 async def _app(scope: Any, receive: Any, send: Any) -> None:
@@ -31,8 +30,8 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The port of a server that waits for heads for half a second."""
-    monkeypatch.setattr(heads, "WAIT", 0.5)
-    config = uvicorn.Config(_app, "127.0.0.1", 0, http=cast(Any, protocol), lifespan="off", log_level="error")
+    monkeypatch.setattr(serving, "WAIT", 0.5)
+    config = uvicorn.Config(_app, "127.0.0.1", 0, http=serving.Connection, lifespan="off", log_level="error")
     server = uvicorn.Server(config)
     listening = config.bind_socket()
     thread = threading.Thread(target=server.run, args=([listening],))
@@ -70,6 +69,18 @@ def test_a_head_that_does_not_come_closes_the_connection(port: int, said: bytes)
     answer = ask(port, said)
     assert 0.3 < time.monotonic() - start < 15.0
     assert answer.startswith(b"HTTP/1.1 408 ") if said else answer == b""
+
+
+def test_a_later_head_of_a_connection_must_come_as_soon(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20.0) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert one.recv(65536).endswith(b"0")
+        start = time.monotonic()
+        one.sendall(b"GET / HTTP/1.1\r\n")
+        time.sleep(0.3)
+        one.sendall(b"host: a\r\n")  # which gives it no more time
+        assert one.recv(65536).startswith(b"HTTP/1.1 408 ")
+        assert 0.4 < time.monotonic() - start < 15.0
 
 
 def test_long_and_slow_bodies_and_several_requests_are_taken(port: int) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from tests.serve.conftest import LINEAR, hosting, ready, row
 
-from credo.serve import callers
+from credo.serve import service
 from credo.serve.building import JOURNAL
-from credo.serve.callers import Callers
-from credo.serve.inbox import Inbox
 from credo.serve.journal_store import Store
+from credo.serve.service import Callers
+from credo.serve.threads import Inbox
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -29,9 +29,8 @@ def until(true: Callable[[], bool]) -> None:
 
 def test_work_is_borrowed_only_from_a_thread_that_waits() -> None:
     inbox: Inbox[int] = Inbox()
-    assert not inbox.borrow()  # nobody waits for things yet
-    taken: list[list[int] | None] = []
-    thread = threading.Thread(target=lambda: taken.extend(iter(lambda: inbox.take(0.01), None)))
+    taken: list[list[int]] = []
+    thread = threading.Thread(target=inbox.run, args=(taken.append, 0.01))
     thread.start()
     while not inbox.borrow():
         pass
@@ -41,9 +40,19 @@ def test_work_is_borrowed_only_from_a_thread_that_waits() -> None:
     inbox.end()
     thread.join(0.1)
     assert thread.is_alive() and taken[seen:] == []  # it takes nothing meanwhile, not even after its time
-    inbox.give_back()
+    inbox.busy.release()
     thread.join()
     assert taken[-1] == [1]
+    assert not inbox.borrow()  # it has ended
+
+
+def test_work_is_not_borrowed_before_what_waits_and_not_after_a_failure() -> None:
+    inbox: Inbox[int] = Inbox()
+    inbox.put([1])
+    assert not inbox.borrow()
+    with pytest.raises(ZeroDivisionError):
+        inbox.run(lambda things: print(1 // (things[0] - 1)), 0.01)
+    assert len(inbox) == 0 and not inbox.borrow()  # nobody knows what is done
 
 
 def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not_for_long() -> None:
@@ -60,8 +69,8 @@ def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert inbox.take(None, most=1) == [1] and not free.wait(0.05)  # one is still there
-    assert inbox.take(None) == [2] and free.wait(10.0)
+    assert inbox.take(most=1) == [1] and not free.wait(0.05)  # one is still there
+    assert inbox.take() == [2] and free.wait(10.0)
     thread.join()
 
 
@@ -69,7 +78,7 @@ def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not
 def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "LONELY", float("inf"))  # all callers of a test client have one address
+    monkeypatch.setattr(service, "LONELY", float("inf"))  # all callers of a test client have one address
     for name in ("PAUSE", "IDLE"):  # nor are answers alone written meanwhile
         monkeypatch.setattr(f"credo.serve.writing.{name}", 60.0)
     with hosting(tmp_path) as client, ThreadPoolExecutor(9) as pool:
@@ -96,19 +105,18 @@ def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
 
 def test_a_caller_is_alone_after_a_while_without_others(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("credo.serve.callers.monotonic", lambda: now)
+    monkeypatch.setattr("credo.serve.service.time.monotonic", lambda: now)
     who = Callers()
     for caller, passed, alone in (("a", 0.0, False), ("a", 1.0, True), ("b", 5.0, False), ("b", 0.05, False)):
         now += passed
-        who.note(caller)
-        assert who.alone == alone
+        assert who.alone(caller) == alone
 
 
 @pytest.mark.slow
 def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "LONELY", -1.0)
+    monkeypatch.setattr(service, "LONELY", -1.0)
     with hosting(tmp_path / "s") as client:
         client.put("/v1/models/linear", json=LINEAR)
         ready(client)
@@ -118,6 +126,9 @@ def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
             until = time.monotonic() + 20
             while (kept := store.answer(seq)) is None and time.monotonic() < until:
                 time.sleep(0.05)
+        while client.service.learner.answers and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not client.service.learner.answers  # they are not written again
     assert kept is not None
 
 
@@ -125,7 +136,7 @@ def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
 def test_the_event_loop_compiles_nothing_for_a_lone_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "LONELY", -1.0)
+    monkeypatch.setattr(service, "LONELY", -1.0)
     with hosting(tmp_path / "s") as client:
         client.put("/v1/models/linear", json=LINEAR)
         ready(client)
@@ -149,7 +160,7 @@ def test_alone_or_not_answers_and_states_are_the_same(
 ) -> None:
     found = []
     for lonely in (-1.0, 1e9):
-        monkeypatch.setattr(callers, "LONELY", lonely)
+        monkeypatch.setattr(service, "LONELY", lonely)
         with hosting(tmp_path / f"{lonely}") as client:
             client.put("/v1/models/linear", json=LINEAR)
             ready(client)

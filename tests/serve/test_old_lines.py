@@ -10,7 +10,7 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError
-from credo.serve import moving
+from credo.serve import writing
 from credo.serve.journal_store import Store
 from credo.serve.options import ServiceOptions
 from credo.serve.verifying import verify
@@ -43,7 +43,7 @@ def moved(client: Host, count: int) -> list[Any]:
 def test_old_lines_lie_in_files_from_which_all_can_be_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "LEAST", 5)
+    monkeypatch.setattr(writing, "LEAST", 5)
     folder = tmp_path / "service"
     with hosting(folder, options=OPTIONS) as client:
         client.put(MODEL, json=LINEAR)

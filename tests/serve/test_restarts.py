@@ -7,11 +7,15 @@ import hashlib
 import sqlite3
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
+from credo.serve import service as serving
 from credo.serve.options import ServiceOptions
+from credo.serve.service import Service
 from credo.serve.table_model import CHUNK
 from credo.serve.verifying import verify
 from credo.sessions import Session
@@ -22,6 +26,38 @@ BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features"
 def digests(client: Host, folder: Path) -> dict[str, str]:
     hosts = client.service.hosts
     return {name: one.model.digest(folder / f"{name}.credo") for name, one in hosts.items() if one.model}
+
+
+def test_models_are_saved_after_so_many_lines_or_seconds_whoever_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service: Any = Service(tmp_path, ServiceOptions(snapshot_rows=3, snapshot_seconds=60.0))
+    now = 1000.0
+    monkeypatch.setattr("credo.serve.service.time.monotonic", lambda: now)
+    saved: list[Any] = []
+    monkeypatch.setattr(service.snapshots, "take", saved.append)
+
+    def model(unsaved: int, challenger: Any = None) -> Any:
+        return SimpleNamespace(stage="ready", unsaved=unsaved, saved_at=now, challenger=challenger)
+
+    few, many, idle, beside = model(2), model(3), model(0), model(3)
+    service.hosts = {"few": few, "many": many, "idle": idle, "parent": model(0, beside)}
+    service._after([])
+    assert saved == [many, beside]  # the first look is at all
+    saved.clear()
+    now += serving.LOOK / 2
+    service._after([few])
+    assert saved == []
+    many.unsaved = 2
+    now += 100.0
+    service._after([idle])
+    assert saved == [few, many, beside] and few.saved_at == idle.saved_at == now
+    few.stage = "failed"
+    now += 100.0
+    service._after([])
+    assert saved[3:] == [many, beside]
+    service.store.close()
+    service.learner.store.close()
 
 
 @pytest.mark.optimised

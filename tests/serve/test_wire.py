@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from credo.serve.wire import Together
+from credo.serve.server import Together
 
 
 class _Sink:

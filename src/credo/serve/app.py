@@ -50,6 +50,12 @@ SECONDS = 30.0
 LONG = 1 << 14
 SHARE = 0.25
 
+LATE = {
+    HTTPStatus.REQUEST_TIMEOUT: "the body must come within {:g} seconds.",
+    HTTPStatus.GATEWAY_TIMEOUT: "no answer within {:g} seconds; ask again with the same id.",
+}
+"""The refusals of a body that took longer, and of an answer that did."""
+
 ROUTES = {"learn": "learn", "predict": "read", "label": "learn"}
 ROUTES |= dict.fromkeys(("decide", "reward", "observe"), "learn")
 """The scope that each route needs of a token."""
@@ -91,8 +97,9 @@ class Doors:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        headers = dict(scope["headers"])
         try:
-            self.gate.require(scope["headers"], scope["method"])
+            self.gate.require(headers, scope["method"])
         except Problem as problem:
             self.service.refused += 1
             await _send_on(problem_reply(problem), send)
@@ -104,19 +111,20 @@ class Doors:
         if scope["method"] != "POST":
             refusal = problem_reply(Problem(405, "the method must be POST."))
             return await _send_on(refusal, send, [(b"allow", b"POST")])
-        late = 408, f"the body must come within {SECONDS:g} seconds."
+        name, kind = route.groups()
+        late = HTTPStatus.REQUEST_TIMEOUT
         try:
-            self.service.callers.note(scope.get("client"))
             async with asyncio.timeout(SECONDS):
-                self._require(scope, ROUTES[route[2]])
-                require_kind(scope["headers"], JSON_BODIES)
+                if self.tokens.scopes is not None:
+                    self._require(scope, ROUTES[kind])
+                require_kind(headers, JSON_BODIES)
                 content = await self._read_content(receive)
-                if route[2] == "predict" and content.get("id") is not None:
+                if self.tokens.scopes is not None and kind == "predict" and content.get("id") is not None:
                     self._require(scope, "keep")
-                late = 504, f"no answer within {SECONDS:g} seconds; ask again with the same id."
-                reply = await self.service.submit(route[1], route[2], [content], False)
+                late = HTTPStatus.GATEWAY_TIMEOUT
+                reply = await self.service.submit(name, kind, [content], caller=scope.get("client"))
         except TimeoutError:
-            reply = problem_reply(Problem(*late))
+            reply = problem_reply(Problem(late, LATE[late].format(SECONDS)))
         except Exception as error:
             reply = failed(error)
         if reply.status >= 400:
@@ -152,9 +160,8 @@ class Doors:
         await self.app({**scope, "method": "GET"}, receive, send_head)
 
     def _require(self, scope: Any, right: str) -> None:
-        if self.tokens.scopes is not None:
-            header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
-            self.tokens.require(header.decode("latin-1"), right)
+        header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
+        self.tokens.require(header.decode("latin-1"), right)
 
 
 async def _read_body(receive: Any) -> bytes:
@@ -386,7 +393,7 @@ def _send(reply: Reply) -> Response[bytes]:
 
 async def _body(request: Asked, kinds: tuple[str, ...]) -> bytes:
     """The body, which must be of one of some kinds."""
-    require_kind(request.scope["headers"], kinds)
+    require_kind(dict(request.scope["headers"]), kinds)
     try:
         async with asyncio.timeout(SECONDS):
             return await request.body()
@@ -497,7 +504,7 @@ def _many(kind: str, guards: list[Guard], words: str) -> Any:
         rows = await asyncio.to_thread(read_lines, await _body(request, LINE_BODIES))
         if kind == "predict" and any(row.get("id") is not None for row in rows):
             request.app.state["tokens"].require(request.headers.get("authorization"), "keep")
-        return await _within(_service(request).submit(name, kind, rows, True))
+        return await _within(_service(request).submit(name, kind, rows, many=True))
 
     handle.__doc__ = words
     handle.__name__ = f"{kind}_batch"

@@ -12,8 +12,9 @@ requests of its owner. So a service
 
 from __future__ import annotations
 
+import functools
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,7 +35,11 @@ LINE_BODIES = ("application/x-ndjson", "application/jsonl", "application/json")
 READING = ("GET", "HEAD", "OPTIONS")
 """The methods that change nothing."""
 
-Headers = Iterable[tuple[bytes, bytes]]
+Headers = Mapping[bytes, bytes]
+"""The headers of a request by name; of one that comes twice, the last."""
+
+REMEMBERED = 64
+"""The number of values of a header that are remembered, with their meaning: most requests say the same."""
 
 
 class Gate:
@@ -50,8 +55,8 @@ class Gate:
 
     Example:
         >>> gate = Gate()
-        >>> gate.require([(b"host", b"localhost:8000")], "GET")
-        >>> gate.require([(b"host", b"a.org")], "GET")
+        >>> gate.require({b"host": b"localhost:8000"}, "GET")
+        >>> gate.require({b"host": b"a.org"}, "GET")
         Traceback (most recent call last):
             ...
         credo.serve.problems.Problem: Host must be a loopback address, or one of `host_name`; got 'a.org'.
@@ -69,51 +74,57 @@ class Gate:
 
     def require(self, headers: Headers, method: str) -> None:
         """Refuse a request that a page of another origin sent; a `Problem` with the status 403."""
-        said = {key: value.decode("latin-1") for key, value in headers if key in _ASKED}
-        host = said.get(b"host")
-        origin = said.get(b"origin")
-        if self.closed and host is not None and not self._own(_host_of(host)):
+        host = headers.get(b"host")
+        if self.closed and host is not None:
+            said = host.decode("latin-1")
+            name = _host_of(said)
+            if name not in self.names and not is_loopback(name):
+                raise Problem(
+                    403,
+                    f"Host must be a loopback address, or one of `host_name`; got {said!r:.80}.",
+                    field="Host",
+                )
+        origin = headers.get(b"origin")
+        if origin is not None and not self._same(origin.decode("latin-1"), host):
             raise Problem(
                 403,
-                f"Host must be a loopback address, or one of `host_name`; got {host!r:.80}.",
-                field="Host",
+                f"Origin must be that of the service; got {origin.decode('latin-1')!r:.80}.",
+                field="Origin",
             )
-        if origin is not None and not self._same(origin, host):
-            raise Problem(403, f"Origin must be that of the service; got {origin!r:.80}.", field="Origin")
-        # a link on another page may be followed, which reads and shows
-        followed = method in READING and said.get(b"sec-fetch-mode") == "navigate"
-        if said.get(b"sec-fetch-site") in ("cross-site", "same-site") and not followed:
-            raise Problem(403, "a page of another origin must not ask this service.", field="Sec-Fetch-Site")
+        site = headers.get(b"sec-fetch-site")
+        if site in (b"cross-site", b"same-site"):
+            # a link on another page may be followed, which reads and shows
+            followed = method in READING and headers.get(b"sec-fetch-mode") == b"navigate"
+            if not followed:
+                raise Problem(
+                    403, "a page of another origin must not ask this service.", field="Sec-Fetch-Site"
+                )
 
-    def _own(self, name: str) -> bool:
-        return name in self.names or is_loopback(name)
-
-    def _same(self, origin: str, host: str | None) -> bool:
+    def _same(self, origin: str, host: bytes | None) -> bool:
         """Whether an origin is the one under which the request came in, port and all, or one of the names."""
         place = origin.partition("://")[2].lower()
-        return (host is not None and place == host.lower()) or _host_of(place) in self.names
-
-
-_ASKED = (b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode")
+        return (host is not None and place == host.decode("latin-1").lower()) or _host_of(place) in self.names
 
 
 def require_kind(headers: Headers, kinds: tuple[str, ...]) -> None:
     """Refuse a body that does not say that it is one of some kinds, or that is compressed; status 415."""
-    said = {key: value.decode("latin-1") for key, value in headers if key in _BODY}
-    kind = said.get(b"content-type", "").partition(";")[0].strip().lower()
+    _require_kind(headers.get(b"content-type", b""), headers.get(b"content-encoding", b"identity"), kinds)
+
+
+@functools.lru_cache(REMEMBERED)
+def _require_kind(content_type: bytes, content_encoding: bytes, kinds: tuple[str, ...]) -> None:
+    kind = content_type.decode("latin-1").partition(";")[0].strip().lower()
     if kind not in kinds:
         got = repr(kind)[:80] if kind else "none"
         raise Problem(415, f"Content-Type must be {' or '.join(kinds)}; got {got}.", field="Content-Type")
-    coding = said.get(b"content-encoding", "identity").strip().lower()
+    coding = content_encoding.decode("latin-1").strip().lower()
     if coding != "identity":
         raise Problem(
             415, f"Content-Encoding must be left out; got {coding!r:.80}.", field="Content-Encoding"
         )
 
 
-_BODY = (b"content-type", b"content-encoding")
-
-
+@functools.lru_cache(REMEMBERED)
 def is_loopback(name: str) -> bool:
     """Whether a host is this machine alone."""
     try:
@@ -122,6 +133,7 @@ def is_loopback(name: str) -> bool:
         return False
 
 
+@functools.lru_cache(REMEMBERED)
 def _host_of(value: str) -> str:
     """The host of `host:port`, without the brackets of an address."""
     try:

@@ -203,6 +203,8 @@ class Hosted:
         model: what learns and answers, once there is one.
         columns: what rows must hold.
         lines: the number of the model whose lines it takes: its own, or that of the model it challenges.
+        silent, bandit: whether it challenges another model, so that it learns but answers nothing, and
+            whether it is a bandit.
         challenger: the model that learns the same lines beside it.
         seen, applied: the numbers of the last line that came, and of the last one that the model took.
         rows: how many rows to learn have come while it waits.
@@ -226,6 +228,8 @@ class Hosted:
         self.stage: Stage = "waiting"
         self.reason = ""
         self.model: Model | None = None
+        self.silent = self.lines != self.number
+        self.bandit = isinstance(self.spec, BanditSpec)
         self.columns = None if isinstance(self.spec, BanditSpec) else self._first_columns(self.spec)
         self.seen = self.applied = 0
         self.rows = 0
@@ -258,11 +262,6 @@ class Hosted:
             return 0
         return self.model.rows
 
-    @property
-    def silent(self) -> bool:
-        """Whether it challenges another model, so that it learns but answers nothing."""
-        return self.lines != self.number
-
     def become(self, other: Hosted) -> None:
         """Take the place of another model: learn and answer as its challenger does."""
         self.spec = other.spec
@@ -288,11 +287,6 @@ class Hosted:
                 f"got {given:.16g}.",
                 field="time",
             )
-
-    @property
-    def bandit(self) -> bool:
-        """Whether it is a bandit."""
-        return isinstance(self.spec, BanditSpec)
 
 
 def begin(spec: ModelSpec, first: Sequence[Content], folder: Path) -> Model:

@@ -66,11 +66,9 @@ def time_of(event: Event) -> float | None:
     return getattr(row, "time", None)
 
 
-def kind_of(kind: str, content: Content) -> str:
-    """The kind under which a line is kept: each part of a reward has its own."""
-    if isinstance(content, Reward) and content.part is not None:
-        return f"{_PART}{content.part}"
-    return kind
+def kind_of(reward: Reward) -> str:
+    """The kind under which the line of a reward is kept: each part of one has its own."""
+    return "reward" if reward.part is None else f"{_PART}{reward.part}"
 
 
 def event_of(line: Line, *, old: bool = False) -> Event:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from credo.core.errors import DataError
 from credo.serve.archive_files import ARCHIVE, ArchiveRow, Line, archive_folder, read_lines_of
-from credo.serve.contents import Content
+from credo.serve.contents import Content, Reward
 from credo.serve.journal_lines import (
     Event,
     ModelRow,
@@ -99,9 +99,14 @@ class Store:
         self._latest = max(self._latest, time.time())
         return self._latest
 
-    def begin(self) -> None:
-        """Begin a transaction."""
+    def begin(self, answers: Mapping[int, bytes]) -> None:
+        """Begin a transaction, and write the answers of lines, by their numbers; one that was given stays as
+        it is.
+        """
         self._do("BEGIN IMMEDIATE")
+        if answers:
+            query = "UPDATE events SET answer = ? WHERE seq = ? AND answer IS NULL"
+            self._db.executemany(query, zip(answers.values(), answers, strict=True))
 
     def commit(self) -> None:
         """Bring a transaction to the disk."""
@@ -173,7 +178,7 @@ class Store:
         """
         row = None
         given = 0
-        line = kind_of(kind, content)
+        line = kind_of(content) if isinstance(content, Reward) else kind
         if kind in ("label", "reward"):
             about = ("predict",) if kind == "label" else ("decide", "observe")
             found = next(filter(None, (self._find(model, id, one) for one in about)), None)
@@ -233,10 +238,6 @@ class Store:
             "SELECT seq, content, time FROM events WHERE model = ? AND id = ? AND kind = ?", (model, id, kind)
         ).fetchone()
         return found
-
-    def keep_answers(self, answers: Iterable[tuple[bytes, int]]) -> None:
-        """Write the answers of lines, by their numbers; an answer that was given stays as it is."""
-        self._db.executemany("UPDATE events SET answer = ? WHERE seq = ? AND answer IS NULL", answers)
 
     def answer(self, seq: int) -> bytes | None:
         """The answer of a line; None if it is not written yet."""

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from credo.core.errors import CredoError
 from credo.serve.contents import Predict
 from credo.serve.hosting import Hosted, Model
-from credo.serve.inbox import Inbox
 from credo.serve.journal_lines import Event
 from credo.serve.journal_store import Store
-from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
+from credo.serve.problems import JSON, LINES, Problem, Reply, encode, problem_reply
 from credo.serve.table_model import Answer, TableModel
-from credo.serve.threads import Worker
+from credo.serve.threads import Inbox, Worker
 
-__all__ = ["Ask", "Built", "Call", "Growth", "Learner", "Lines"]
+__all__ = ["Ask", "Built", "Call", "Growth", "Item", "Learner", "Lines", "Ticket", "answer_all"]
 
 _decode = msgspec.json.Decoder().decode
+
+
+Ticket: TypeAlias = "asyncio.Future[Reply]"
+"""A request that waits for its reply, which another thread may give."""
 
 
 class Lines(NamedTuple):
@@ -66,81 +70,77 @@ class Growth(NamedTuple):
     upto: int
 
 
+Item: TypeAlias = Lines | Ask | Built | Call
+"""Something for the learner."""
+
+
 class Learner(Worker):
     """Applies lines to models, answers, and asks for snapshots.
 
     Arguments:
         store: a connection to the journal, to read what was answered.
-        keep: called with answers and the numbers of their lines, to be written down.
         build: called with a model that has all rows that it needs.
-        after: called after each group with the models that took lines.
+        after: called after each group with the models that took lines, which may be none.
         grow: called with models that grow, whose lines are set aside until `resume`; None to compile here.
 
     Attributes:
         submit, end, wait_until_taken: see `Inbox`.
+        answers: the answers of lines that are not on the disk yet, by their numbers. They are given by this
+            thread, and taken away by the one that has written them.
     """
 
     def __init__(
         self,
         store: Store,
-        keep: Callable[[list[tuple[bytes, int]]], None],
         build: Callable[[Hosted], None],
-        after: Callable[[set[Hosted]], None],
+        after: Callable[[Collection[Hosted]], None],
         grow: Callable[[Hosted, list[Growth]], None] | None = None,
     ) -> None:
         super().__init__("credo-learner")
         self.store = store
-        self._keep = keep
+        self.answers: dict[int, bytes] = {}
         self._build = build
         self._after = after
         self._grow = grow
         self._through = grow is None
         self._aside: dict[Hosted, list[Lines]] = {}
-        self._inbox: Inbox[Lines | Ask | Built | Call] = Inbox()
+        self._inbox: Inbox[Item] = Inbox()
         self.submit = self._inbox.put
         self.end = self._inbox.end
         self.wait_until_taken = self._inbox.wait_until_empty
-        self._recent: dict[int, bytes] = {}
-        self._replies: list[tuple[Ticket, Reply]] = []
 
     @property
     def waiting(self) -> int:
         """The number of items that wait."""
         return len(self._inbox) + sum(map(len, list(self._aside.values())))
 
-    def forget(self, seqs: list[int]) -> None:
-        """Forget answers, which are on the disk now."""
-        for seq in seqs:
-            self._recent.pop(seq, None)
-
     def at_once(self, item: Lines | Ask) -> bool:
         """Work in the thread of the caller where this one waits, which saves waking it, and where nothing is
-        to be compiled, for which the caller should not wait; whether it did.
+        to be compiled, for which the caller should not wait; whether it did. A failure there is one of this
+        thread.
         """
-        if item.many or not _brief(item) or not self._inbox.borrow():
+        if not _brief(item) or not self._inbox.borrow():
             return False
         try:
-            self._work([item])
-        finally:
-            self._inbox.give_back()
+            self._after(self._rows([item]))
+        except Exception as error:
+            self.failed(self.name, error)
+            raise
+        self._inbox.busy.release()
         return True
 
     def work(self) -> None:
         """Work until the end."""
-        while (items := self._inbox.take(1.0)) is not None:
-            if items:
-                self._work(items)
-            else:
-                self._after(set())
+        self._inbox.run(self._work, 1.0)
 
-    def _work(self, items: Sequence[Lines | Ask | Built | Call]) -> None:
+    def _work(self, items: Sequence[Item]) -> None:
         changed: set[Hosted] = set()
         rows: list[Lines | Ask] = []
         for item in items:
             if isinstance(item, Lines | Ask):
                 rows.append(item)
                 continue
-            changed |= self._rows(rows)
+            changed.update(self._rows(rows))
             rows = []
             if isinstance(item, Built):
                 self._built(item)
@@ -148,34 +148,32 @@ class Learner(Worker):
                 if item.after is not None:
                     self._resume(item.after)
                 item.function()
-        self._after(changed | self._rows(rows))
+        changed.update(self._rows(rows))
+        self._after(changed)
 
-    def _rows(self, items: Sequence[Lines | Ask]) -> set[Hosted]:
+    def _rows(self, items: Sequence[Lines | Ask]) -> Collection[Hosted]:
         """Learn from lines, and answer; forecasts that are not kept come last. The models that took lines."""
         fresh: dict[Hosted, list[Event]] = {}
         asked: dict[Hosted, list[Ask]] = {}
         lines: list[Lines] = []
         growing: list[Hosted] = []
         for item in items:
-            if isinstance(item, Lines):
-                before = fresh.setdefault(item.hosted, [])
-                if self._set_aside(item, before, growing):
-                    continue
+            if isinstance(item, Ask):
+                asked.setdefault(item.hosted, []).append(item)
+                continue
+            before = fresh.setdefault(item.hosted, [])
+            if not self._set_aside(item, before, growing):
                 lines.append(item)
                 before += _events_of([item])
-            else:
-                asked.setdefault(item.hosted, []).append(item)
         for hosted, events in fresh.items():
             self._take(hosted, events)
-        for one in lines:
-            self._reply(one)
+        replies = [(one.ticket, self._reply(one)) for one in lines]
         for hosted, asks in asked.items():
-            self._forecast(hosted, asks)
-        answer_all(self._replies)
-        self._replies = []
+            replies += self._forecast(hosted, asks)
+        answer_all(replies)
         for hosted in growing:  # once it has taken the lines before
             self._start_growing(hosted)
-        return {hosted for hosted, events in fresh.items() if events}
+        return [hosted for hosted, events in fresh.items() if events]
 
     def _set_aside(self, lines: Lines, before: list[Event], growing: list[Hosted]) -> bool:
         """Whether lines wait until their model has programs for them, as all that come after them do. What is
@@ -266,18 +264,13 @@ class Learner(Worker):
         hosted.applied = events[-1].seq
         hosted.columns = model.columns
         hosted.unsaved += len(events)
-        predicted = sum(event.kind == "predict" for event in events)
-        hosted.taken += len(events) - predicted
-        if hosted.silent:
-            return
-        kept = []
         for event, answer in zip(events, answers, strict=True):
-            body = encode({"seq": event.seq, **answer})
-            self._recent[event.seq] = body
-            kept.append((body, event.seq))
-        self._keep(kept)
-        hosted.decided += sum(event.kind in ("decide", "reward", "observe") for event in events)
-        hosted.forecasts += predicted
+            forecast = event.kind == "predict"
+            hosted.taken += not forecast
+            if not hosted.silent:
+                self.answers[event.seq] = encode({"seq": event.seq, **answer})
+                hosted.forecasts += forecast
+                hosted.decided += hosted.bandit
 
     def catch_up(self, hosted: Hosted, upto: int) -> None:
         """Apply the lines of the journal that a model has not taken."""
@@ -315,18 +308,16 @@ class Learner(Worker):
         return answer
 
     def _answer(self, seq: int) -> bytes | None:
-        found = self._recent.get(seq)
+        found = self.answers.get(seq)
         if found is None:
             return self.store.answer(seq)
         return found
 
-    def _reply(self, lines: Lines) -> None:
-        replies = [self._one(lines.hosted, entry) for entry in lines.entries]
-        if lines.many:
-            body = b"\n".join(reply.body for reply in replies) + b"\n"
-            self._replies.append((lines.ticket, Reply(200, body, LINES)))
-        else:
-            self._replies.append((lines.ticket, replies[0]))
+    def _reply(self, lines: Lines) -> Reply:
+        if not lines.many:
+            return self._one(lines.hosted, lines.entries[0])
+        bodies = [self._one(lines.hosted, entry).body for entry in lines.entries]
+        return Reply(200, b"\n".join(bodies) + b"\n", LINES)
 
     def _one(self, hosted: Hosted, entry: Event | int) -> Reply:
         again = isinstance(entry, int)
@@ -342,7 +333,7 @@ class Learner(Worker):
             return problem_reply(Problem(refusal, _decode(body)["reason"]))
         return Reply(200, body[:-1] + b',"duplicate":true}' if again else body)
 
-    def _forecast(self, hosted: Hosted, asks: Sequence[Ask]) -> None:
+    def _forecast(self, hosted: Hosted, asks: Sequence[Ask]) -> list[tuple[Ticket, Reply]]:
         try:
             model = hosted.model
             if hosted.stage != "ready" or not isinstance(model, TableModel):
@@ -352,13 +343,14 @@ class Learner(Worker):
             problem = (
                 error if isinstance(error, CredoError) else Problem(500, f"the forecast failed: {error}.")
             )
-            self._replies += [(ask.ticket, problem_reply(problem)) for ask in asks]
-            return
+            return [(ask.ticket, problem_reply(problem)) for ask in asks]
+        replies: list[tuple[Ticket, Reply]] = []
         for ask in asks:
             bodies = [encode(next(answers)) for _ in ask.rows]
             hosted.forecasts += len(bodies)
             body = b"\n".join(bodies) + b"\n" if ask.many else bodies[0]
-            self._replies.append((ask.ticket, Reply(200, body, LINES if ask.many else JSON)))
+            replies.append((ask.ticket, Reply(200, body, LINES if ask.many else JSON)))
+        return replies
 
 
 def _events_of(items: Sequence[Lines]) -> list[Event]:
@@ -378,9 +370,34 @@ def _growing(hosted: Hosted, events: Sequence[Event]) -> list[Hosted]:
 
 
 def _brief(item: Lines | Ask) -> bool:
-    """Whether programs are there for an item: a forecast, or a line without a new column or class."""
+    """Whether programs are there for the first row of an item: a forecast, or one without a new column or
+    class.
+    """
     if isinstance(item, Ask):
         return True
-    events = [entry for entry in item.entries if isinstance(entry, Event)]
-    models = [one.model for one in (item.hosted, item.hosted.challenger) if one is not None]
-    return all(isinstance(one, TableModel) and all(map(one.knows, events)) for one in models)
+    entry = item.entries[0]
+    for hosted in (item.hosted, item.hosted.challenger):
+        if hosted is None:
+            continue
+        if not isinstance(hosted.model, TableModel):
+            return False
+        if isinstance(entry, Event) and not hosted.model.knows(entry):
+            return False
+    return True
+
+
+def answer_all(answers: Sequence[tuple[Ticket, Reply]]) -> None:
+    """Give replies, from another thread by waking the event loop once for all of them."""
+    if not answers:
+        return
+    loop = answers[0][0].get_loop()
+    try:
+        here = asyncio.get_running_loop() is loop
+    except RuntimeError:  # a thread without a loop
+        here = False
+    if here:
+        for ticket, reply in answers:
+            if not ticket.done():  # its request may have been given up
+                ticket.set_result(reply)
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(answer_all, answers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -11,18 +9,7 @@ import msgspec
 
 from credo.core.errors import CredoError
 
-__all__ = [
-    "FAILED",
-    "JSON",
-    "LINES",
-    "PROBLEM",
-    "Problem",
-    "Reply",
-    "Ticket",
-    "answer_all",
-    "encode",
-    "problem_reply",
-]
+__all__ = ["FAILED", "JSON", "LINES", "PROBLEM", "Problem", "Reply", "encode", "problem_reply"]
 
 # The kinds of bodies: JSON, lines of JSON, and a refusal (RFC 9457).
 JSON = "application/json"
@@ -63,34 +50,3 @@ def problem_reply(problem: CredoError) -> Reply:
     if problem.field is not None:
         content["field"] = problem.field
     return Reply(status, encode(content), PROBLEM)
-
-
-class Ticket:
-    """A request that waits for its reply, which another thread gives."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Reply] = self.loop.create_future()
-
-
-def answer_all(answers: Sequence[tuple[Ticket, Reply]]) -> None:
-    """Give replies, from another thread by waking the event loop once for all of them."""
-    if not answers:
-        return
-
-    def settle() -> None:
-        for ticket, reply in answers:
-            if not ticket.future.done():  # its request may have been given up
-                ticket.future.set_result(reply)
-
-    loop = answers[0][0].loop
-    try:
-        here = asyncio.get_running_loop() is loop
-    except RuntimeError:  # a thread without a loop
-        here = False
-    if here:
-        settle()
-    elif not loop.is_closed():
-        loop.call_soon_threadsafe(settle)

@@ -45,7 +45,8 @@ WIDE = 10_000
 NESTED = 8
 """The greatest depth to which objects of a context may be nested."""
 
-_FIELDS = {name: ["id", *kind.__struct_fields__] for name, kind in KINDS.items()}
+_FIELDS = {name: dict.fromkeys(("id", *kind.__struct_fields__)) for name, kind in KINDS.items()}
+"""The fields of each kind of request, in their order."""
 
 
 class Columns(NamedTuple):
@@ -105,13 +106,14 @@ def _count_keys(content: dict[str, Any]) -> int:
     """The number of keys of all objects in a content, which is that of colons outside of texts."""
     count = 0
     left: list[Any] = [content]
-    while left:
-        one: Any = left.pop()
-        inner = one
+    for one in left:  # which grows meanwhile
+        inner: Any = one
         if type(one) is dict:
             count += len(one)
             inner = one.values()
-        left += [part for part in inner if type(part) is dict or type(part) is list]
+        for part in inner:
+            if type(part) is dict or type(part) is list:
+                left.append(part)
     return count
 
 
@@ -132,55 +134,46 @@ def read_lines(body: bytes) -> list[dict[str, Any]]:
 
 
 def read_request(
-    kind: str,
-    content: dict[str, Any],
-    columns: Columns | None,
-    *,
-    need_id: bool = True,
-    strict: bool = False,
+    kind: str, content: dict[str, Any], columns: Columns | None, *, strict: bool = False
 ) -> tuple[str | None, Content]:
-    """The id and what is to be written down; `columns` are those of a table, which a row must have, and no
-    others, if it is `strict`.
+    """The id, which only what is to be forecast may lack, and what is to be written down; `columns` are those
+    of a table, which a row must have, and no others, if it is `strict`.
     """
-    require_known("this", content, _FIELDS[kind])
-    id = _id(content.get("id"), need_id)
+    fields = _FIELDS[kind]
+    if not content.keys() <= fields.keys():
+        require_known("this", content, list(fields))
+    id = content.get("id")
+    if id is not None or kind != "predict":
+        _require_name("id", id)
     if kind in ("decide", "reward", "observe"):
         return id, _chosen(content, KINDS[kind])
     assert columns is not None
+    when = content.get("time")
     if kind == "predict":
-        when = _time(content.get("time"), columns, id is not None)
-        return id, Predict(_row(_present(content, "x"), columns, strict), when)
-    x = _row(_present(content, "x"), columns, strict) if kind == "learn" else {}
-    y = _target(_present(content, "y"), columns)
-    weight = _weight(content.get("weight"))
+        if when is not None or columns.timed:
+            when = _time(when, columns, id is not None)
+        return id, Predict(_row(content, columns, strict), when)
+    x: dict[str, Cell] = {} if kind == "label" else _row(content, columns, strict)
+    y = _target(content, columns)
+    weight = content.get("weight")
+    if weight is not None:
+        require_fields({"weight": weight}, Label)
+        weight = float(weight)
     if kind == "label":
         return id, Label(y, weight)
-    return id, Learn(x, y, weight, _time(content.get("time"), columns, True))
+    if when is not None or columns.timed:
+        when = _time(when, columns, True)
+    return id, Learn(x, y, weight, when)
 
 
-def _present(content: Mapping[str, Any], field: str) -> Any:
+def _require_present(content: Mapping[str, Any], field: str) -> None:
     if field not in content:
         raise CredoError(f"{field} is missing.", field=field)
-    return content[field]
 
 
-def _id(id: Any, needed: bool) -> str | None:
-    if id is None and not needed:
-        return None
-    return _name("id", id)
-
-
-def _name(field: str, name: Any) -> str:
+def _require_name(field: str, name: Any) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
         raise CredoError.must_be(field, "a text of 1 to 200 characters that can be printed", name)
-    return name
-
-
-def _weight(weight: Any) -> float | None:
-    if weight is None:
-        return None
-    require_fields({"weight": weight}, Label)
-    return float(weight)
 
 
 def _time(given: Any, columns: Columns, needed: bool) -> float | None:
@@ -213,39 +206,36 @@ def _number(field: str, value: Any) -> float:
     return number
 
 
-def _cell(field: str, value: Any, kind: Kind | None) -> Cell:
-    """A cell, as a column of such a kind takes it; None for a column that is not known yet."""
-    if value is None:
-        return None
+def _require_cell(field: str, value: Any, kind: Kind | None) -> None:
+    """Refuse what a column of such a kind does not take; None for a column that is not known yet."""
     if isinstance(value, bool):
         if kind == "numeric":
             raise CredoError.must_be(field, "a number", value)
-        return value
-    if isinstance(value, int | float):
+    elif isinstance(value, int | float):
         _number(field, value)
-        return value
-    if not isinstance(value, str):
+    elif isinstance(value, str):
+        if kind in ("numeric", "boolean"):
+            what = "a number" if kind == "numeric" else "true, false or null"
+            raise CredoError.must_be(field, what, value)
+    elif value is not None:
         raise CredoError.must_be(field, "a number, a text, a truth value or null", value)
-    if kind in ("numeric", "boolean"):
-        what = "a number" if kind == "numeric" else "true, false or null"
-        raise CredoError.must_be(field, what, value)
-    return value
 
 
-def _row(x: Any, columns: Columns, strict: bool) -> dict[str, Cell]:
+def _row(content: Mapping[str, Any], columns: Columns, strict: bool) -> dict[str, Cell]:
+    """The cells of a row, as they came: the object that was read is nobody else's."""
+    x: Any = content.get("x")
     if not isinstance(x, dict):
+        _require_present(content, "x")
         raise CredoError.must_be("x", "an object with a cell for each column", x)
     if columns.target in x:
         raise CredoError(f"x must not hold the target, {columns.target!r}.", field="x")
     kinds = columns.kinds
     if x.keys() != kinds.keys():
         _require_columns(x, columns, strict)
-    return {
-        name: value
-        if type(value) is float and math.isfinite(value)  # as most cells are
-        else _cell(f"x.{name}", value, kinds.get(name))
-        for name, value in x.items()
-    }
+    for name, value in x.items():
+        if type(value) is not float or not math.isfinite(value):  # as most cells are
+            _require_cell(f"x.{name}", value, kinds.get(name))
+    return x
 
 
 def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool) -> None:
@@ -266,32 +256,39 @@ def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool) -> No
         raise CredoError(f"x.{missing[0]} is missing; null says that it is not known.", field="x")
 
 
-def _target(y: Any, columns: Columns) -> Cell:
+def _target(content: Mapping[str, Any], columns: Columns) -> Cell:
+    """The target of a row: a number as a float, and a label as it came."""
+    y: Any = content.get("y")
+    if y is None:
+        _require_present(content, "y")
     if columns.classed is None:
         if y is None or y == "":
             raise CredoError.must_be("y", "a number, a text or a truth value", y)
-        return _cell("y", y, None)
-    if not columns.classed:
-        number = _number("y", y)
+        _require_cell("y", y, None)
+    elif not columns.classed:
+        number = y if type(y) is float and math.isfinite(y) else _number("y", y)
         if columns.counts and (number < 0 or number != math.floor(number)):
             raise CredoError.must_be("y", "a whole number from 0", y)
         return number
-    if y is None or isinstance(y, list | dict) or y == "":
-        raise CredoError.must_be("y", "a class", y)
-    _cell("y", y, None)
-    if columns.classes is not None and label_text(y, columns.whole) not in columns.classes:
-        known = ", ".join(sorted(columns.classes)[:20])
-        raise CredoError.must_be("y", f"one of the classes {known}", y)
-    return y  # type: ignore[no-any-return]
+    else:
+        if y is None or isinstance(y, list | dict) or y == "":
+            raise CredoError.must_be("y", "a class", y)
+        _require_cell("y", y, None)
+        if columns.classes is not None and label_text(y, columns.whole) not in columns.classes:
+            known = ", ".join(sorted(columns.classes)[:20])
+            raise CredoError.must_be("y", f"one of the classes {known}", y)
+    cell: Cell = y
+    return cell
 
 
 def _chosen(content: Mapping[str, Any], record: type[Content]) -> Content:
     """A decision, a reward or a choice that was made elsewhere; null stands for what is not said."""
     said = {name: one for name, one in content.items() if one is not None and name != "id"}
     if record is Observe:
-        _name("arm", _present(said, "arm"))
+        _require_present(said, "arm")
+        _require_name("arm", said["arm"])
     if "part" in said:
-        _name("part", said["part"])
+        _require_name("part", said["part"])
     require_fields(said, record)
     for name in ("context", "arms"):
         if isinstance(said.get(name), dict):
@@ -307,7 +304,7 @@ def _require_reward(said: Mapping[str, Any]) -> None:
     if "values" not in said:
         if "seen" in said:
             raise CredoError("seen must be left out without values, the rewards of a slate.", field="seen")
-        _present(said, "value")
+        _require_present(said, "value")
         return
     for name in ("value", "part"):
         if name in said:
@@ -323,9 +320,9 @@ def _require_cells(field: str, value: Any, depth: int) -> None:
             _require_cells(f"{field}.{name}", one, depth - 1)
     elif isinstance(value, list):
         for place, one in enumerate(value):
-            _cell(f"{field}.{place}", one, None)
+            _require_cell(f"{field}.{place}", one, None)
     else:
-        _cell(field, value, None)
+        _require_cell(field, value, None)
 
 
 def as_context(context: dict[str, Any] | list[float] | None) -> Any:

@@ -3,174 +3,65 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import hashlib
-import queue
-import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
-from credo.serve.callers import Callers
 from credo.serve.contents import Content, Learn, Predict
 from credo.serve.growing import Grower, able
 from credo.serve.hosting import Hosted
-from credo.serve.journal_lines import Event, ModelRow, SnapshotRow, time_of
-from credo.serve.journal_store import DAY, Store
-from credo.serve.learning import Ask, Built, Call, Growth, Learner, Lines
-from credo.serve.moving import move_old_lines
+from credo.serve.journal_lines import Event, ModelRow, time_of
+from credo.serve.journal_store import Store
+from credo.serve.learning import Ask, Built, Call, Growth, Learner, Lines, Ticket, answer_all
 from credo.serve.options import ServiceOptions
-from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
+from credo.serve.problems import JSON, LINES, Problem, Reply, encode, problem_reply
 from credo.serve.requests import Columns, read_request
 from credo.serve.specs import ModelSpec, TableSpec, read_spec, require_name
 from credo.serve.table_model import base_path, target_of
-from credo.serve.threads import Worker
-from credo.serve.writing import Writer
+from credo.serve.writing import Snapshots, Writer
 
 __all__ = ["Service"]
-
-
-KEPT = 2
-"""The number of snapshots of a model that are kept."""
-
-
-class _Frozen(NamedTuple):
-    """A model, by its number and its specification, as it is after a line, and what writes it to a file."""
-
-    number: int
-    spec: bytes
-    seq: int
-    path: Path
-    write: Callable[[], None]
-
-
-class _Note:
-    """A snapshot that is to be noted in the journal, after the answers of its lines."""
-
-    size = 1
-
-    def __init__(self, frozen: _Frozen, digest: str) -> None:
-        self.frozen = frozen
-        self.digest = digest
-        # the thread of the snapshots waits for it: the note is written by the writer, after its lines
-        self.done = threading.Event()
-        self.old: list[str] = []
-
-    def write(self, store: Store) -> None:
-        number, spec, seq, path, _ = self.frozen
-        if store.spec(number) != spec:  # it was removed, or another model has taken its place
-            self.old = [path.name]
-        else:
-            self.old = store.add_snapshot(number, SnapshotRow(seq, path.name, self.digest), KEPT)
-
-    def written(self) -> None:
-        for file in self.old:
-            self.frozen.path.with_name(file).unlink(missing_ok=True)
-        self.done.set()
-
-    def refused(self, problem: CredoError) -> None:
-        self.frozen.path.unlink(missing_ok=True)
-        self.done.set()
-
-
-class Snapshots(Worker):
-    """Writes models into files.
-
-    Arguments:
-        folder: the folder of the files.
-        writer: what writes the journal.
-        keep: how many days of lines stay in it; None for all.
-    """
-
-    def __init__(self, folder: Path, writer: Writer, keep: float | None = None) -> None:
-        super().__init__("credo-snapshots")
-        self.folder = folder
-        self._writer = writer
-        self._keep = keep
-        # the learner freezes, which is quick, and this thread writes; nothing else passes between them
-        self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
-        self.failure = ""
-
-    def take(self, hosted: Hosted) -> None:
-        """Freeze a model, in the learner's thread, and let the file be written."""
-        assert hosted.model is not None
-        path = self.folder / f"{hosted.number}-{hosted.applied}.credo"
-        hosted.saved_seq = hosted.applied
-        hosted.unsaved = 0
-        try:
-            write = hosted.model.freeze(path)
-            self._queue.put(_Frozen(hosted.number, hosted.spec_line, hosted.applied, path, write))
-        except CredoError as error:  # the disk is full: the journal has all, and the next one may fit
-            self.failure = str(error)
-
-    def end(self) -> None:
-        """Write what waits, and end."""
-        self._queue.put(None)
-
-    def work(self) -> None:
-        """Write until the end."""
-        while (frozen := self._queue.get()) is not None:
-            try:
-                # the file is whole before the journal knows it: a crash between leaves one that nobody reads
-                frozen.write()
-                digest = hashlib.sha256(frozen.path.read_bytes()).hexdigest()
-            except (CredoError, OSError) as error:
-                self.failure = str(error)
-                with contextlib.suppress(OSError):
-                    frozen.path.unlink(missing_ok=True)
-                continue
-            self.failure = ""
-            note = _Note(frozen, digest)
-            self._writer.submit(note, always=True)
-            note.done.wait()
-            if self._keep is not None:
-                self._move(frozen.number, self._keep)
-
-    def _move(self, number: int, days: float) -> None:
-        """Move old lines of a model out of the journal."""
-        store = Store(self._writer.store.path)
-        try:
-            lines = next((row.parent or number for row in store.models() if row.number == number), number)
-            move_old_lines(store, self._writer, lines, time.time() - DAY * days)
-        except CredoError as error:
-            self.failure = str(error)
-        finally:
-            store.close()
 
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-class House(Protocol):
-    """The parts of the service that tasks need: its models by name, the folder of their snapshots, what hands
-    items on to the learner, and what considers whether a model can be built, in the learner's thread.
-    """
+LONELY = 0.1
+"""After how many seconds without a request of another caller one is alone."""
 
-    hosts: dict[str, Hosted]
-    snapshot_folder: Path
 
-    def hand_on(self, item: Lines | Call) -> None: ...
+class Callers:
+    """The callers of a service: one caller, whose requests cannot be grouped, or several."""
 
-    def every(self) -> list[Hosted]: ...
+    def __init__(self) -> None:
+        self._latest: object = None
+        self._changed = time.monotonic()
 
-    def consider(self, hosted: Hosted) -> None: ...
+    def alone(self, caller: object) -> bool:
+        """Take in the address from which a request came; whether all latest ones, for a while, came over this
+        connection.
+        """
+        now = time.monotonic()
+        if caller != self._latest:
+            self._latest = caller
+            self._changed = now
+        return now - self._changed > LONELY
 
 
 class Reporting:
     """A task whose ticket gets a reply in the end."""
 
+    ticket: Ticket
     size = 1
-
-    def __init__(self, service: House, ticket: Ticket) -> None:
-        self.service = service
-        self.ticket = ticket
 
     def refused(self, problem: CredoError) -> None:
         answer_all([(self.ticket, problem_reply(problem))])
@@ -183,9 +74,10 @@ class AddModel(Reporting):
     """A model is to come, or with a `parent` its challenger, which learns the lines of the parent."""
 
     def __init__(
-        self, service: House, name: str, spec: ModelSpec, ticket: Ticket, parent: Hosted | None = None
+        self, service: Service, name: str, spec: ModelSpec, ticket: Ticket, parent: Hosted | None = None
     ) -> None:
-        super().__init__(service, ticket)
+        self.service = service
+        self.ticket = ticket
         self.name = name
         self.spec = spec
         self.parent = parent
@@ -208,11 +100,12 @@ class AddModel(Reporting):
                 409, f"name must be a new one for another model; {self.name!r} has another one.", field="name"
             )
 
-    def written(self) -> None:
+    def written(self) -> Call | None:
         before = self.service.hosts.get(self.name) if self.parent is None else self.parent.challenger
         if self.row is None:
             assert before is not None
-            return self.reply(Reply(200 if before.stage == "ready" else 202, stage_of(before)))
+            self.reply(Reply(200 if before.stage == "ready" else 202, stage_of(before)))
+            return None
         hosted = Hosted(self.row)
         hosted.rows = self.rows
         hosted.seen = self.seen
@@ -220,13 +113,14 @@ class AddModel(Reporting):
             self.service.hosts[self.name] = hosted
         else:
             self.parent.challenger = hosted
-        self.service.hand_on(Call(lambda: self.service.consider(hosted)))
-        return self.reply(Reply(202, stage_of(hosted)))
+        self.reply(Reply(202, stage_of(hosted)))
+        return Call(functools.partial(self.service.learner.consider, hosted))
 
 
 class RemoveModel(Reporting):
-    def __init__(self, service: House, hosted: Hosted, ticket: Ticket) -> None:
-        super().__init__(service, ticket)
+    def __init__(self, service: Service, hosted: Hosted, ticket: Ticket) -> None:
+        self.service = service
+        self.ticket = ticket
         self.hosted = hosted
         self.files: list[str] = []
 
@@ -254,8 +148,9 @@ class RemoveModel(Reporting):
 class Promote(Reporting):
     """A challenger takes the place of the model beside which it learned."""
 
-    def __init__(self, service: House, hosted: Hosted, challenger: Hosted, ticket: Ticket) -> None:
-        super().__init__(service, ticket)
+    def __init__(self, service: Service, hosted: Hosted, challenger: Hosted, ticket: Ticket) -> None:
+        self.service = service
+        self.ticket = ticket
         self.hosted = hosted
         self.challenger = challenger
         self.files: list[str] = []
@@ -267,10 +162,10 @@ class Promote(Reporting):
             )
         self.files = store.promote(self.hosted.number, self.challenger.number)
 
-    def written(self) -> None:
+    def written(self) -> Call:
         for file in self.files:
             (self.service.snapshot_folder / file).unlink(missing_ok=True)
-        self.service.hand_on(Call(self._become, self.hosted))
+        return Call(self._become, self.hosted)
 
     def _become(self) -> None:
         """In the learner's thread, after the lines before and before the lines after."""
@@ -279,21 +174,18 @@ class Promote(Reporting):
 
 
 class Append(Reporting):
+    """Lines are to come, and to be learned from."""
+
     def __init__(
-        self,
-        service: House,
-        hosted: Hosted,
-        kind: str,
-        rows: Sequence[tuple[str, Content]],
-        ticket: Ticket,
-        many: bool,
+        self, hosted: Hosted, kind: str, rows: Sequence[tuple[str, Content]], ticket: Ticket, many: bool
     ) -> None:
-        super().__init__(service, ticket)
         self.hosted = hosted
         self.kind = kind
         self.rows = rows
+        self.ticket = ticket
         self.many = many
         self.size = len(rows)
+        self.timed = hosted.columns is not None and hosted.columns.timed
         self.entries: list[Event | int] = []
         self.latest: float | None = None
 
@@ -306,10 +198,12 @@ class Append(Reporting):
             store.point()
         try:
             for id, content in self.rows:
-                self._require_time(store, id, content)
+                if self.timed:
+                    self._require_time(store, id, content)
                 entry = store.append(self.hosted.number, id, self.kind, content)
                 self.entries.append(entry)
-                self.latest = _later(self.latest, time_of(entry) if isinstance(entry, Event) else None)
+                if self.timed and isinstance(entry, Event):
+                    self.latest = _later(self.latest, time_of(entry))
         except Problem:
             if self.many:
                 store.back()
@@ -323,9 +217,10 @@ class Append(Reporting):
             if not store.has(self.hosted.number, id, self.kind):
                 raise
 
-    def written(self) -> None:
-        self.hosted.latest = _later(self.hosted.latest, self.latest)
-        self.service.hand_on(Lines(self.hosted, self.entries, self.ticket, self.many))
+    def written(self) -> Lines:
+        if self.timed:
+            self.hosted.latest = _later(self.hosted.latest, self.latest)
+        return Lines(self.hosted, self.entries, self.ticket, self.many)
 
 
 def _later(one: float | None, other: float | None) -> float | None:
@@ -343,6 +238,9 @@ _BANDIT_KINDS = ("decide", "reward", "observe")
 
 NAMED = 20
 """The largest number of unknown or missing columns that an answer names."""
+
+LOOK = 0.5
+"""After how many seconds all models are looked at, and those with old lines saved, whoever's lines come."""
 
 
 class Service:
@@ -376,10 +274,9 @@ class Service:
         remember = self.options.keep if self.options.remember is None else self.options.remember
         self.store = Store(folder / JOURNAL, write=True, remember=remember)
         self.hosts: dict[str, Hosted] = {}
-        self._outbox: list[Lines | Call] = []
         grow = self._grow if able() else None
-        self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after, grow)
-        self.writer = Writer(self.store, self.learner.forget, self._flush, self.learner.wait_until_taken)
+        self.learner = Learner(Store(folder / JOURNAL), self._build, self._after, grow)
+        self.writer = Writer(self.store, self.learner)
         self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
         self.grower = Grower(folder, self._grown)
@@ -388,6 +285,7 @@ class Service:
         self._threads = (self.writer, self.learner, self.snapshots, self.builder, self.grower)
         for thread in self._threads:
             thread.failed = self.fail
+        self._looked = 0.0
         self.failure = ""
         self.on_failure: Callable[[], None] = lambda: None
 
@@ -442,14 +340,6 @@ class Service:
         self.failure = self.failure or f"{name} ended ({type(error).__name__}: {error})"
         self.on_failure()
 
-    def _write_at_once(self, task: Append) -> bool:
-        """Write in this thread, if it may; a failure there is one of the writer's thread."""
-        try:
-            return self.writer.at_once(task)
-        except Exception as error:
-            self.fail(self.writer.name, error)
-            raise
-
     def _require_sound(self) -> None:
         if self.failure:
             raise Problem(503, "the service has failed, and ends; ask again with the same id.")
@@ -463,9 +353,6 @@ class Service:
         """All models, and their challengers."""
         hosts = list(self.hosts.values())
         return hosts + [one.challenger for one in hosts if one.challenger is not None]
-
-    def _keep(self, answers: list[tuple[bytes, int]]) -> None:
-        self.writer.keep(answers)
 
     def _build(self, hosted: Hosted) -> None:
         self.builder.build(hosted)
@@ -482,46 +369,33 @@ class Service:
     def _call(self, function: Any) -> None:
         self.learner.submit([Call(function)])
 
-    def hand_on(self, item: Lines | Call) -> None:
-        """Hand an item on to the learner once the transaction is done, in the thread that writes."""
-        self._outbox.append(item)
-
-    def consider(self, hosted: Hosted) -> None:
-        """Start to build a model if it has its rows, in the learner's thread."""
-        self.learner.consider(hosted)
-
-    def _flush(self) -> None:
-        """Hand on what a transaction wrote, in the thread that writes."""
-        if self._outbox:
-            items = self._outbox
-            self._outbox = []
-            one = items[0] if len(items) == 1 and self.callers.alone else None
-            if not (isinstance(one, Lines) and self._learn_at_once(one)):
-                self.learner.submit(items)
-
-    def _learn_at_once(self, item: Lines | Ask) -> bool:
-        """Work in this thread, if it may; a failure there is one of the learner's thread."""
-        try:
-            return self.learner.at_once(item)
-        except Exception as error:
-            self.fail(self.learner.name, error)
-            raise
-
-    def _after(self, changed: set[Hosted]) -> None:
-        """Save models if it is time to, in the learner's thread."""
+    def _after(self, changed: Collection[Hosted]) -> None:
+        """Save models if it is time to, in the learner's thread: those that took lines, and all of them now
+        and then.
+        """
         now = time.monotonic()
-        for hosted in self.every():
-            if hosted.stage != "ready" or not hosted.unsaved:
-                hosted.saved_at = now if not hosted.unsaved else hosted.saved_at
-                continue
-            late = now - hosted.saved_at >= self.options.snapshot_seconds
-            if late or hosted.unsaved >= self.options.snapshot_rows:
-                hosted.saved_at = now
-                self.snapshots.take(hosted)
+        if now - self._looked > LOOK:
+            self._looked = now
+            changed = list(self.hosts.values())
+        for hosted in changed:
+            self._save_in_time(hosted, now)
+            if hosted.challenger is not None:
+                self._save_in_time(hosted.challenger, now)
+
+    def _save_in_time(self, hosted: Hosted, now: float) -> None:
+        """Save a model with as many new lines as may be lost, or whose lines are as old."""
+        if hosted.stage != "ready" or not hosted.unsaved:
+            hosted.saved_at = now if not hosted.unsaved else hosted.saved_at
+            return
+        late = now - hosted.saved_at >= self.options.snapshot_seconds
+        if late or hosted.unsaved >= self.options.snapshot_rows:
+            hosted.saved_at = now
+            self.snapshots.take(hosted)
 
     def host(self, name: str) -> Hosted:
         """A model by its name."""
-        self._require_sound()
+        if self.failure:
+            self._require_sound()
         hosted = self.hosts.get(name)
         if hosted is None:
             require_name(name)
@@ -540,9 +414,9 @@ class Service:
         """Take in a model: 202 for a new one, 200 for the same again, 409 for another under the name."""
         self._require_sound()
         spec = read_spec(content)
-        ticket = Ticket()
+        ticket = _ticket()
         self.writer.submit(AddModel(self, require_name(name), spec, ticket))
-        return await ticket.future
+        return await ticket
 
     async def put_saved(self, name: str, body: bytes) -> Reply:
         """Take in a model that goes on from a saved session."""
@@ -565,9 +439,9 @@ class Service:
 
     async def remove(self, name: str) -> Reply:
         """Forget a model."""
-        ticket = Ticket()
+        ticket = _ticket()
         self.writer.submit(RemoveModel(self, self.host(name), ticket))
-        return await ticket.future
+        return await ticket
 
     async def challenge(self, name: str, content: dict[str, Any]) -> Reply:
         """Start a challenger: another model that learns every row of a model beside it."""
@@ -580,9 +454,9 @@ class Service:
             raise Problem(422, sentence, field="time_unit")
         if spec.target != hosted.spec.target:
             raise Problem(422, f"target must be {hosted.spec.target!r}; got {spec.target!r}.", field="target")
-        ticket = Ticket()
+        ticket = _ticket()
         self.writer.submit(AddModel(self, f"{name}/challenger", spec, ticket, hosted))
-        return await ticket.future
+        return await ticket
 
     def challenger(self, name: str) -> Hosted:
         """The challenger of a model."""
@@ -593,18 +467,18 @@ class Service:
 
     async def withdraw(self, name: str) -> Reply:
         """Forget a challenger."""
-        ticket = Ticket()
+        ticket = _ticket()
         self.writer.submit(RemoveModel(self, self.challenger(name), ticket))
-        return await ticket.future
+        return await ticket
 
     async def promote(self, name: str) -> Reply:
         """Replace a model by its challenger, which answers from then on."""
         challenger = self.challenger(name)
         if challenger.stage != "ready":
             raise Problem(503, f"the challenger of {name!r} is not ready: it is {challenger.stage}.")
-        ticket = Ticket()
+        ticket = _ticket()
         self.writer.submit(Promote(self, self.host(name), challenger, ticket))
-        return await ticket.future
+        return await ticket
 
     def listing(self) -> Reply:
         """All models."""
@@ -621,7 +495,7 @@ class Service:
     async def view(self, name: str) -> Reply:
         """A model with its specification, its scores and its notes."""
         hosted = self.host(name)
-        ticket = Ticket()
+        ticket = _ticket()
 
         def look() -> None:
             content = self._short(hosted) | {
@@ -643,51 +517,80 @@ class Service:
             answer_all([(ticket, Reply(200, encode(content)))])
 
         self._call(look)
-        return await ticket.future
+        return await ticket
 
-    async def submit(self, name: str, kind: str, contents: Sequence[dict[str, Any]], many: bool) -> Reply:
-        """Write lines, and answer once they are learned from, or forecast."""
+    async def submit(
+        self,
+        name: str,
+        kind: str,
+        contents: Sequence[dict[str, Any]],
+        *,
+        many: bool = False,
+        caller: object = None,
+    ) -> Reply:
+        """Write lines, and answer once they are learned from, or forecast.
+
+        Arguments:
+            name: the model.
+            kind: what to do.
+            contents: the rows as they came.
+            many: whether they are a batch, which is answered by lines.
+            caller: the address from which they came, if they are no batch.
+        """
         hosted = self.host(name)
+        columns = hosted.columns
         if hosted.bandit != (kind in _BANDIT_KINDS):
             what = "a bandit" if hosted.bandit else "a table"
             raise Problem(404, f"model {name!r} is {what}, which has no {kind}.", field="name")
-        need_id = kind != "predict"
-        strict = self.options.strict
-        rows: list[tuple[str | None, Content]] = []
+        named: list[tuple[str, Content]] = []
+        asked: list[Predict] = []
+        notes: list[dict[str, list[str]]] = []
         for number, content in enumerate(contents, 1):
             try:
-                rows.append(read_request(kind, content, hosted.columns, need_id=need_id, strict=strict))
+                id, row = read_request(kind, content, columns, strict=self.options.strict)
             except CredoError as error:
                 if many:
                     raise CredoError(f"line {number}: {error}", field=error.field) from None
                 raise
+            if id is not None:
+                named.append((id, row))
+            elif isinstance(row, Predict):
+                asked.append(row)
+            notes.append(_note(row, columns))
         if kind in ("predict", *_BANDIT_KINDS) and hosted.stage != "ready":
             raise Problem(503, f"model {name!r} is not ready: it is {hosted.stage}.")
-        ticket = Ticket()
-        if all(id is None for id, _ in rows):
-            asked = [row for _, row in rows if isinstance(row, Predict)]
-            for one in asked:
-                hosted.require_forward(one, hosted.latest)
-            ask = Ask(hosted, asked, ticket, many)
-            if not (self.callers.alone and self._learn_at_once(ask)):
-                self.learner.submit([ask])
-        elif any(id is None for id, _ in rows):
+        if named and asked:
             raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")
-        else:
-            named = [(id, row) for id, row in rows if id is not None]
-            task = Append(self, hosted, kind, named, ticket, many)
-            if many or not (self.callers.alone and self._write_at_once(task)):
+        ticket = _ticket()
+        # batches are long: the threads work on them while others are answered
+        alone = not many and self.callers.alone(caller)
+        if named:
+            task = Append(hosted, kind, named, ticket, many)
+            if not (alone and self.writer.at_once(task)):
                 self.writer.submit(task)
-        notes = [_note(row, hosted.columns) for _, row in rows]
-        reply = await ticket.future
+        else:
+            self._ask(Ask(hosted, asked, ticket, many), alone)
+        reply = await ticket
         if any(notes):
             return _with_notes(reply, notes)
         return reply
 
+    def _ask(self, ask: Ask, alone: bool) -> None:
+        """Have rows forecast, of which nothing is kept."""
+        for row in ask.rows:
+            ask.hosted.require_forward(row, ask.hosted.latest)
+        if not (alone and self.learner.at_once(ask)):
+            self.learner.submit([ask])
+
+
+def _ticket() -> Ticket:
+    """The ticket of a request of this event loop."""
+    return asyncio.get_running_loop().create_future()
+
 
 def _note(row: Content, columns: Columns | None) -> dict[str, list[str]]:
     """The names in a row that are no columns, and the columns that it lacks: a misspelt name is both."""
-    if columns is None or not isinstance(row, Learn | Predict):
+    if columns is None or not isinstance(row, Learn | Predict) or row.x.keys() == columns.kinds.keys():
         return {}
     unknown, missing = columns.unlike(row.x)
     found = {"unknown": unknown[:NAMED], "missing": missing[:NAMED]}

@@ -61,6 +61,7 @@ class TableModel:
         self.session = session
         self.spec = spec
         self.refused = 0
+        self._levels = spec.levels if session.regression else ()
         self.columns = Columns.of(self.schema, spec.seconds is not None)
         self._asked = self.schema
 
@@ -112,10 +113,13 @@ class TableModel:
 
     def knows(self, event: Event) -> bool:
         """Whether a line brings no new column and no new class, for which programs are to be compiled."""
+        if not _row(event).x.keys() <= self.columns.kinds.keys():
+            return False
         y = getattr(event.content, "y", None)
+        if y is None or not self.columns.classed:
+            return True
         goal = self.schema.target
-        new = y is not None and goal.kind.classed and label_text(y, goal.whole) not in goal.classes
-        return not new and _row(event).x.keys() <= self.columns.kinds.keys()
+        return label_text(y, goal.whole) in goal.classes
 
     def grows(self, events: Sequence[Event]) -> bool:
         """Whether lines bring columns or classes for which there is no room: they need other programs."""
@@ -159,35 +163,37 @@ class TableModel:
             fresh |= {} if learn else {event.seq: one for event, one in zip(part, some, strict=True)}
             answers += some
             start = stop
-        if self.schema is not self._asked:  # columns or classes have come
-            self.columns = Columns.of(self.schema, self.columns.timed)
-            self._asked = self.schema
+        schema = self.schema
+        if schema is not self._asked:  # columns or classes have come
+            self.columns = Columns.of(schema, self.columns.timed)
+            self._asked = schema
         return answers
 
     def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
-        rows = [{**_row(event).x, self.spec.target: event.content.y} for event in events]  # type: ignore[union-attr]
-        times = self._forward([_row(event).time for event in events], ordered=True)
-        weights = [event.content.weight or 1.0 for event in events]  # type: ignore[union-attr]
+        rows: list[dict[str, Any]] = []
+        times: list[float | None] = []
+        weights: list[float] = []
+        for event in events:
+            row = _row(event)
+            content: Any = event.content
+            rows.append({**row.x, self.spec.target: content.y})
+            times.append(row.time)
+            weights.append(content.weight or 1.0)
         parts, steps = self.session.forecast_then_learn(
-            rows, self._levels, None if set(weights) == {1.0} else weights, times
+            rows,
+            self._levels,
+            None if set(weights) == {1.0} else weights,
+            self._forward(times, ordered=True) if self.columns.timed else None,
         )
-        answers: list[Answer] = [{"learned": False, "reason": _REFUSED} for _ in rows]
-        for place, answer in _answers(parts, steps, self._levels):
-            answers[place] = answer
-        self.refused += sum(not answer["learned"] for answer in answers)
+        answers = _answers(parts, steps, self._levels, len(rows))
         for answer, event in zip(answers, events, strict=True):
+            self.refused += not answer["learned"]
             if event.kind == "label":
                 answer["forecast"] = given(event.given).get("forecast")
                 answer["nlpd"] = (
                     None if answer["forecast"] is None else self._score(answer["forecast"], event)
                 )
         return answers
-
-    @property
-    def _levels(self) -> tuple[float, ...]:
-        if self.session.regression:
-            return self.spec.levels
-        return ()
 
     def _score(self, forecast: Answer, event: Event) -> float | None:
         """The score of an answer that was given: of its probabilities, or of the normal of its moments."""
@@ -205,14 +211,13 @@ class TableModel:
         z = (float(y) - mean) / sd
         return _plain(0.5 * z * z + math.log(sd) + 0.5 * math.log(2 * math.pi))
 
-    def _forward(self, times: Sequence[float | None], *, ordered: bool) -> list[float] | None:
+    def _forward(self, times: Sequence[float | None], *, ordered: bool) -> list[float]:
         """The times of rows in the unit of the model, none before the latest row, or before the one before it
         if `ordered`: late rows come with the latest one, as those without a time do.
         """
         unit = self.spec.seconds
+        assert unit is not None
         latest = self.session.clock
-        if unit is None:
-            return None
         forward: list[float] = []
         for time in times:
             own = None if time is None else time / unit
@@ -223,7 +228,7 @@ class TableModel:
 
     def forecast(self, rows: Sequence[Learn | Predict]) -> list[Answer]:
         """Forecasts of rows, from which nothing is learned."""
-        times = self._forward([row.time for row in rows], ordered=False)
+        times = self._forward([row.time for row in rows], ordered=False) if self.columns.timed else None
         forecasts = self.session.predict([row.x for row in rows], self._levels, times)
         answers: list[Answer] = [{"forecast": None, "reason": _REFUSED} for _ in rows]
         for place, forecast in _forecasts(forecasts, self._levels):
@@ -282,42 +287,42 @@ def _row(event: Event) -> Learn | Predict:
 
 
 def _answers(
-    parts: Sequence[Forecasts], steps: Steps | None, levels: Sequence[float]
-) -> list[tuple[int, Answer]]:
-    """The answers of the rows that were learned, and of those that were only forecast, with their places."""
-    answers: list[tuple[int, Answer]] = []
+    parts: Sequence[Forecasts], steps: Steps | None, levels: Sequence[float], rows: int
+) -> list[Answer]:
+    """The answers of rows: of those that were learned, those that were only forecast, and the others."""
+    answers: list[Answer] = [{"learned": False, "reason": _REFUSED} for _ in range(rows)]
     learned = 0
     for part in parts:
         for number, (place, forecast) in enumerate(_forecasts(part, levels)):
             if part.targets is None:
-                answers.append((place, {"forecast": forecast, "learned": False, "reason": _REFUSED}))
+                answers[place] = {"forecast": forecast, "learned": False, "reason": _REFUSED}
                 continue
-            nlpd = None if part.nlpd is None else _plain(part.nlpd[number])
+            nlpd = None if part.nlpd is None else float(part.nlpd[number])
             answer: Answer = {"forecast": forecast, "nlpd": nlpd, "learned": True}
             if steps is not None and steps.alarm[learned]:
                 answer["alarm"] = {"began": int(steps.began[learned])}
             learned += 1
-            answers.append((place, answer))
+            answers[place] = answer
     return answers
 
 
 def _forecasts(forecasts: Forecasts, levels: Sequence[float]) -> list[tuple[int, Answer]]:
+    """The forecasts of rows with their places; a number that is not finite is null in their JSON."""
+    answers: list[tuple[int, Answer]] = []
     places = (forecasts.lines - 1).tolist()
     if forecasts.probs is not None:
         rows = np.asarray(forecasts.probs, float).tolist()
-        return [
-            (place, {"label": label, "probs": dict(zip(forecasts.classes, row, strict=True))})
-            for place, label, row in zip(places, forecasts.labels, rows, strict=True)
-        ]
+        for place, label, row in zip(places, forecasts.labels, rows, strict=True):
+            probs = dict(zip(forecasts.classes, row, strict=True))
+            answers.append((place, {"label": label, "probs": probs}))
+        return answers
     if forecasts.mean is None or forecasts.sd is None:
-        return []
-    answers: list[tuple[int, Answer]] = [
-        (place, {"mean": _plain(mean), "sd": _plain(sd)})
-        for place, mean, sd in zip(places, forecasts.mean.tolist(), forecasts.sd.tolist(), strict=True)
-    ]
+        return answers
+    for place, mean, sd in zip(places, forecasts.mean.tolist(), forecasts.sd.tolist(), strict=True):
+        answers.append((place, {"mean": mean, "sd": sd}))
     if forecasts.quantiles is not None:
         for (_, answer), row in zip(answers, forecasts.quantiles.tolist(), strict=True):
-            answer["quantiles"] = dict(zip(map(str, levels), map(_plain, row), strict=True))
+            answer["quantiles"] = dict(zip(map(str, levels), row, strict=True))
     return answers
 
 
