@@ -13,7 +13,7 @@ from tests.tiers import few
 
 import credo
 from credo.bandits import Features
-from credo.bandits.service.features import FeatureEncoder
+from credo.bandits.service.inputs import FeatureEncoder
 from credo.estimators import RiverClassifier, RiverRegressor
 from credo.live.intake import blocks_of
 from credo.sessions import Session

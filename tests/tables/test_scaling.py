@@ -216,6 +216,25 @@ def test_an_entry_that_is_taken_is_one_that_is_standardised_and_then_observed(se
     assert observed.streaks.restarts
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [3.0] * 130 + [4.0, 3.0, 3.0],
+        [0.0] * 12 + [1.0, 0.0],
+        [1e9, *[1.0] * 30, 2.0, *[1.0] * 130],  # close entries by which the moments begin again
+        [1.0, 2.0, *[1.5] * 30],
+        [5.0, 5.0, 5.0, 1e200, 5.0, 6.0, 5.0],
+        [1e122, -1e122, 1.1e123, 1e122],  # near the mean, and too large to be anything
+    ],
+)
+def test_an_entry_of_few_values_is_taken_as_it_is_standardised_and_then_observed(entries: Any) -> None:
+    taken, observed = ColumnMoments(), ColumnMoments()
+    for x in entries:
+        z = observed.z(x, 8.0)
+        observed.observe(x)
+        assert taken.take(x, 8.0) == z and taken.state() == observed.state()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> None:
     entries = np.random.default_rng(seed).standard_t(1.5, size=600)  # single far entries on both sides

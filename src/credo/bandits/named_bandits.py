@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.bandits.service import Bandit
-from credo.bandits.service.clock import Clock
 from credo.bandits.service.engine import OnMissing
+from credo.bandits.service.window import Clock
 
 __all__ = ["SLOTS", "start_bandit"]
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core import forks
 from credo.core.errors import CredoError
 from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow
@@ -262,9 +263,12 @@ class WordWriter:
         return self.lent
 
     def _fill(self, leaves: Sequence[ArrayLike]) -> None:
-        require_threads()  # the words are for a compiled program
+        if forks.forked:
+            require_threads()  # the words are for a compiled program
         for at in self._integers:
-            require_narrow("an integer of a row", leaves[at])
+            leaf = leaves[at]
+            if type(leaf) is not int or not 0 <= leaf < 2**31:  # as counts and places are not
+                require_narrow("an integer of a row", leaf)
         for view, leaf in zip(self.views, leaves, strict=True):
             view[...] = leaf
         for own, bits in self._narrow:

@@ -19,6 +19,7 @@ from credo.core.outlying import (
     EARLY,
     FAR,
     SCALARS,
+    TINY,
     Batch,
     Known,
     Streaks,
@@ -85,12 +86,20 @@ class ColumnMoments:
         """The `z` of an entry, which is then taken in."""
         mean = self.mean
         sd = self.sd
+        streaks = self.streaks
         away = x - mean
-        if self.count > EARLY and abs(away) <= FAR * sd and known_spread(mean, sd):  # as nearly all are
+        early = self.count <= EARLY and not streaks.restarts
+        close = early and abs(x - streaks.mean) <= CLOSE * sd
+        if abs(away) <= FAR * sd and not close and abs(x) <= LARGEST:  # as nearly all are
             limit = min(clip, math.sqrt(self.count))
-            self._end_streak()
+            self._add_usual(x, 1.0, early)
+            if sd > TINY * abs(mean):
+                return min(max(away / sd, -limit), limit)
+            return 0.0
+        if close and sd == 0.0:  # all were this one: none is far, and by the rule, too, the streak goes on
+            self.streaks = streaks._replace(length=streaks.length - 1.0)
             self._add(x, 1.0)
-            return min(max(away / sd, -limit), limit)
+            return 0.0
         z = self._z(x, clip, mean, sd)
         self._observe(x, 1.0, mean, sd)
         return z

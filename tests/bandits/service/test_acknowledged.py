@@ -19,8 +19,8 @@ from tests.bandits.service.worlds import XS, Clock, coins, linear, nameless
 
 import credo
 from credo import bandits
-from credo.bandits.service.clock import Time
 from credo.bandits.service.content import content_of
+from credo.bandits.service.window import Time
 from credo.live.journal import Journal
 
 YEAR = 365.25 * 86400.0

@@ -17,7 +17,8 @@ from tests.bandits.service.worlds import LINE
 
 import credo
 from credo import bandits
-from credo.bandits.service.features import FeatureEncoder, Features
+from credo.bandits.service.features import Features
+from credo.bandits.service.inputs import FeatureEncoder
 
 FILMS: dict[str, Any] = {"long": {"min": 2.0, "kind": "war"}, "short": {"min": 0.5, "kind": "love"}}
 NEWS: dict[str, Any] = {"a": {"min": 0.1, "new": True}, "b": {"min": 0.2}, "c": {"kind": "war", "min": 1.0}}

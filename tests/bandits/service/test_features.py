@@ -14,7 +14,8 @@ from tests.bandits.service.worlds import LINEAR, linear
 import credo
 from credo import bandits
 from credo.bandits.logs.contexts import features_of
-from credo.bandits.service.features import FeatureEncoder, Features
+from credo.bandits.service.features import Features
+from credo.bandits.service.inputs import FeatureEncoder
 
 CYCLES = ("hour", "weekday")
 DEEP: Any = {"a": 1.0}

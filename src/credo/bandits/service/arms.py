@@ -88,6 +88,13 @@ class Arms:
         return np.array([name is not None for name in self.slots])
 
     @functools.cached_property
+    def order(self) -> np.ndarray | None:
+        """The slots of the arms, in the order of `names`; None if every slot has one."""
+        if len(self.names) == len(self.slots):
+            return None
+        return np.fromiter(self._where.values(), np.intp)
+
+    @functools.cached_property
     def _every(self) -> np.ndarray:
         """`mask` of all arms."""
         mask = np.array([name is not None and name not in self.forbidden for name in self.slots])
@@ -163,11 +170,11 @@ class Arms:
     def limits(self, names: Iterable[str] | None = None) -> Limits:
         """The limits of a choice among arms of these names; a CredoError if none may be chosen."""
         if names is None:
-            return self._usual
+            return self.usual
         return Limits(self.mask(names), self.bounds)
 
     @functools.cached_property
-    def _usual(self) -> Limits:
+    def usual(self) -> Limits:
         """`limits` of all arms."""
         return Limits(self.mask(), self.bounds)
 
@@ -203,13 +210,8 @@ class Arms:
 
     def by_name(self, values: Any) -> dict[str, float]:
         """The values (K,) of the slots as numbers by the names of the arms."""
-        return self.of_slots(values.tolist())
-
-    def of_slots(self, numbers: list[float]) -> dict[str, float]:
-        """The same for numbers in a list."""
-        if len(self.names) == len(self.slots):
-            return dict(zip(self.names, numbers, strict=True))
-        return {name: numbers[slot] for name, slot in self._where.items()}
+        own = values if self.order is None else values[self.order]
+        return dict(zip(self.names, own.tolist(), strict=True))
 
 
 def _with(values: tuple[str | None, ...], slot: int, value: str | None) -> tuple[str | None, ...]:

@@ -11,7 +11,7 @@ from credo.bandits.service.arms import Arms
 from credo.bandits.service.inputs import Inputs
 from credo.core.types import PyTree
 
-__all__ = ["Asked", "Cast", "Caster", "Lesson", "Names", "as_names", "brings"]
+__all__ = ["Asked", "Cast", "Caster", "Lesson", "Names", "as_names"]
 
 Names: TypeAlias = Iterable[str] | Mapping[str, Any] | None
 """The names of arms, the features of arms by name, or None for all arms."""
@@ -50,25 +50,23 @@ class Caster:
         self._latest: tuple[Arms, Cast] | None = None
 
     def cast(
-        self, inputs: Inputs, standing: Cast, names: Names, table: np.ndarray | None, free: bool
+        self, inputs: Inputs, standing: Arms, names: Mapping[str, Any], table: np.ndarray | None, free: bool
     ) -> Cast:
-        """The arms of a decision beside those that stand. Features are taken in, unless they have become a
-        `table` before. A CredoError says what cannot be, as if none is allowed that must be `free`.
+        """The arms that a call brings beside those that stand. Features are taken in, unless they have become
+        a `table` before. A CredoError says what cannot be, as if none is allowed that must be `free`.
         """
-        if names is None or not isinstance(names, Mapping):
-            return standing
         found = self._latest
-        same = found is not None and found[0] is standing.arms and found[1].arms.names == tuple(names)
-        arms = found[1].arms if found is not None and same else standing.arms.brought(names)
+        same = found is not None and found[0] is standing and found[1].arms.names == tuple(names)
+        arms = found[1].arms if found is not None and same else standing.brought(names)
         if free:
             arms.limits()  # which refuses them before anything is taken in
         rows = inputs.table(names, len(arms.slots)) if table is None else table
         if found is not None and same:
             if found[1].rows is not None and np.array_equal(rows, found[1].rows):
                 return found[1]
-            arms = standing.arms.brought(names)  # others, so that arms say which features are theirs
+            arms = standing.brought(names)  # others, so that arms say which features are theirs
         cast = Cast(arms, rows)
-        self._latest = standing.arms, cast
+        self._latest = standing, cast
         return cast
 
 
@@ -77,8 +75,3 @@ def as_names(names: Names) -> Any:
     if names is None or isinstance(names, str | Mapping):
         return names
     return tuple(names)
-
-
-def brings(names: Names) -> bool:
-    """Whether these are arms that a call brings with their features."""
-    return names is not None and isinstance(names, Mapping)

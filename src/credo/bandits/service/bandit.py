@@ -20,7 +20,6 @@ from credo.bandits.logs.json_lines import MARK, place_id
 from credo.bandits.service import arm_changes, rewarding, storage, warm
 from credo.bandits.service.arms import Arms, Limits, Share
 from credo.bandits.service.asked_arms import Asked, Names, as_names
-from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import (
     RewardRange,
     content_of,
@@ -37,7 +36,7 @@ from credo.bandits.service.rewarding import reward as learn_reward
 from credo.bandits.service.schema import ContextSchema, schema_of, shared_in
 from credo.bandits.service.slates import Reading, Slate, seen_shares
 from credo.bandits.service.starting import start
-from credo.bandits.service.window import Entry
+from credo.bandits.service.window import Clock, Entry
 from credo.core.errors import CredoError, Named, require_integer
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
@@ -68,8 +67,7 @@ def observe(
         names = tuple(given)
     names = as_names(names)
     content = content_of(context, names, arm=arm, propensity=given)
-    now = engine.now()
-    engine.expire(now)
+    now = engine.arrive()
     with engine.writing, engine.books:
         known = engine.known(id, content)
         if known is None:
@@ -266,8 +264,7 @@ def decide_many(
     engine: Engine, contexts: Sequence[Any], names: Names, ids: Sequence[str | None]
 ) -> list[ArmDecision]:
     """The decisions for several contexts, or those that were made under their ids; all of them or none."""
-    now = engine.now()
-    engine.expire(now)
+    now = engine.arrive()
     names = as_names(names)
     with engine.writing, engine.books:  # neither arms nor belief change meanwhile
         first = {id: place for place, id in reversed(list(enumerate(ids))) if id is not None}

@@ -94,7 +94,7 @@ class Copies:
         return found
 
     def _arrays(self, held: Held) -> Arrays:
-        return tuple(held.parts[1][place] for place in self._places)
+        return tuple([held.parts[1][place] for place in self._places])
 
     def _with(self, held: Held, arrays: Arrays, moved: Arrays) -> Arrays:
         others = list(held.parts[1])

@@ -35,16 +35,35 @@ def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
     """
     if type(context) is not np.ndarray:
         _require_modest(context)
-    table = _table(context)
-    if table is None:
-        more["context"] = context
-    elif arms is None and not more:
-        return _digest(table, "")
-    asked = {
-        "arms": None if arms is None else sorted(set(map(str, arms))),
-        **{name: plain(value, _number, _numbers) for name, value in more.items()},
-    }
-    return _digest(table, _LETTERS(asked))
+    table = None if isinstance(context, Mapping) else _table(context)
+    letters = ""
+    if table is None or arms is not None or more:
+        asked: dict[str, Any] = {"arms": None if arms is None else sorted(set(map(str, arms)))}
+        if table is None:
+            asked["context"] = _spelled(context)
+        if more:
+            asked |= _spelled(more)
+        letters = _LETTERS(asked)
+    digest = hashlib.blake2b(letters.encode(), digest_size=8)
+    if table is not None:
+        digest.update(str(table.shape).encode())
+        digest.update(np.ascontiguousarray(_numbers(table), "<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _spelled(value: Any) -> Any:
+    """A value as JSON has it, in which numbers that are equal are the same, whole or not."""
+    if not isinstance(value, Mapping):
+        return plain(value, _number, _numbers)
+    spelled: dict[str, Any] = {}
+    for name, item in value.items():
+        if type(item) is float and math.isfinite(item):
+            spelled[str(name)] = item + 0.0  # -0 is 0
+        elif item is None or type(item) is str or type(item) is bool:
+            spelled[str(name)] = item
+        else:
+            spelled[str(name)] = _spelled(item)
+    return spelled
 
 
 def _require_modest(context: Any) -> None:
@@ -65,8 +84,9 @@ def _require_modest(context: Any) -> None:
             what = f"at most {MOST:,} entries" if entries > MOST else f"at most {DEEPEST} levels"
             got = f"; got {len(value):,} in one list or object" if entries > MOST else ", one in another"
             raise CredoError(f"context must have {what}{got}.", field="context")
-        parts = value.values() if isinstance(value, Mapping) else value
-        inside.extend((part, depth + 1) for part in parts)
+        for part in value.values() if isinstance(value, Mapping) else value:
+            if type(part) is not float:  # as most are
+                inside.append((part, depth + 1))
 
 
 def _table(context: Any) -> np.ndarray | None:
@@ -82,15 +102,6 @@ def _table(context: Any) -> np.ndarray | None:
     if numbers and np.isfinite(array).all():
         return array
     return None
-
-
-def _digest(array: np.ndarray | None, letters: str) -> str:
-    """A digest of letters and an array of finite numbers."""
-    digest = hashlib.blake2b(letters.encode(), digest_size=8)
-    if array is not None:
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(_numbers(array), "<f8").tobytes())
-    return digest.hexdigest()
 
 
 def _number(value: Any) -> Any:

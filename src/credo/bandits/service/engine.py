@@ -18,15 +18,14 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.asked_arms import Asked, Cast, Caster, Names, as_names, brings
+from credo.bandits.service.asked_arms import Asked, Cast, Caster, Names, as_names
 from credo.bandits.service.belief_words import Held
-from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.decision import ArmDecision, RewardStatus
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer, Programs
-from credo.bandits.service.window import Entry, Window
+from credo.bandits.service.window import Entry, Time, Window
 from credo.core.errors import CredoError
 
 __all__ = ["Engine", "OnMissing", "Service", "State"]
@@ -131,6 +130,15 @@ class Engine:
         with self.books:
             return self.time.now(now)
 
+    def arrive(self) -> float:
+        """The time of a call, before which decisions whose window is over have left."""
+        with self.books:
+            now = self.time.now()
+            over = self.window.over(now)
+        if over:
+            self.expire(now)
+        return now
+
     def sync(self) -> None:
         """Return once all that was written is on the disk: nothing is answered before."""
         if self.ledger is not None:
@@ -138,15 +146,24 @@ class Engine:
 
     def decide(self, context: Any, names: Names, id: str | None) -> ArmDecision:
         """One decision, or the one that was made under this id."""
-        entry = self._entry_for(context, names, id)
-        self.sync()
-        return self.answer(entry)
+        now = self.arrive()
+        if names is not None:
+            names = as_names(names)
+        content = content_of(context, names)
+        self.flights.start()
+        try:
+            decision = self._fly(context, names, id, now, content)
+        finally:
+            self.flights.land()
+        if self.ledger is not None:
+            self.ledger.sync()
+        return decision if self.reward_range is None else self._bounded(decision)
 
     def answer(self, entry: Entry) -> ArmDecision:
         """A decision as it is answered."""
-        decision = entry.decision
-        if self.reward_range is None:
-            return decision
+        return self._bounded(entry.decision)
+
+    def _bounded(self, decision: ArmDecision) -> ArmDecision:
         return decision._replace(mean=self.within(decision.mean))
 
     def within(self, means: dict[str, float]) -> dict[str, float]:
@@ -156,34 +173,30 @@ class Engine:
         low, high = self.reward_range
         return {arm: min(max(mean, low), high) for arm, mean in means.items()}
 
-    def _entry_for(self, context: Any, names: Names, id: str | None) -> Entry:
-        now = self.now()
-        self.expire(now)
-        names = as_names(names)
-        content = content_of(context, names)
-        self.flights.start()
-        try:
-            return self._fly(context, names, id, now, content)
-        finally:
-            self.flights.land()
-
-    def _fly(self, context: Any, names: Any, id: str | None, now: float, content: str) -> Entry:
+    def _fly(self, context: Any, names: Any, id: str | None, now: float, content: str) -> ArmDecision:
         """The decision, from the context that is taken in to its line in the log."""
+        brought = isinstance(names, Mapping)
         with self.books:
-            known = self.known(id, content)
+            known = None if id is None else self.known(id, content)
             if known is not None:
-                return known
-            self.say()
+                return known.decision
+            if self.unsaid:
+                self.say()
             standing = self.state.arms
-            brought = brings(names)
-            limits = None if brought else standing.limits(names)  # which may refuse them
+            limits = None
+            if names is None:
+                limits = standing.usual  # which may refuse them, before the context is taken in
+            elif not brought:
+                limits = standing.limits(names)
             cast, vector, asked = self.take_in(context, names)
-            limits = limits or cast.arms.limits()
+            limits = limits or cast.arms.usual
             number = self.count
             written = False
             self.count += 1
+            over = self.window.over(now, room=1)
         try:
-            self.expire(now, room=1)
+            if over:
+                self.expire(now, room=1)
             while True:
                 state = self.state
                 if state.arms is not standing:
@@ -195,13 +208,13 @@ class Engine:
                 with self.books:
                     if self.state.arms is not standing:
                         continue  # the arms changed meanwhile, so that the slot may be another arm's
-                    known = self.known(id, content)
+                    known = None if id is None else self.known(id, content)
                     if known is None:
                         kept = x if cast.rows is None else vector
                         known = self.entry(id, number, answer, kept, cast, state.version, now, content)
                         self.record([(known, asked)])
                         written = True
-                    return known
+                return known.decision
         finally:
             if not written and self.ledger is not None:
                 with self.books:
@@ -209,8 +222,10 @@ class Engine:
 
     def cast(self, names: Names, table: np.ndarray | None = None, *, free: bool = False) -> Cast:
         """The arms of a decision; those that a call brings have features, or a table of them."""
-        standing = Cast(self.state.arms, self.state.rows)
-        return self.caster.cast(self.inputs, standing, names, table, free)
+        state = self.state
+        if isinstance(names, Mapping):
+            return self.caster.cast(self.inputs, state.arms, names, table, free)
+        return Cast(state.arms, state.rows)
 
     def take_in(
         self, context: Any, names: Names, rows: int | None = None, *, free: bool = True
@@ -219,19 +234,20 @@ class Engine:
         CredoError, and no change, where one cannot be, or none of those that the call brings is allowed and
         one must be `free`. `rows` says for how many decisions at once.
         """
-        brought = brings(names)
+        brought = isinstance(names, Mapping)
         first = self.inputs.shape is None
         before = self.inputs.mark(features=brought) if first else None
         if brought and not first:
             self.inputs.context(context, learn=False)  # which may refuse, before features are taken in
+        state = self.state
         try:
-            cast = self.cast(names, free=free)
-            vector = self.admit(context, rows)
+            cast = self.cast(names, free=free) if brought else Cast(state.arms, state.rows)
+            vector = self.admit(context, rows) if first else self.inputs.context(context, arms=state.arms)
         except CredoError:
             if before is not None:
                 self.inputs.back(before)
             raise
-        return cast, vector, Asked(context, names if brought and isinstance(names, Mapping) else None)
+        return cast, vector, Asked(context, names if isinstance(names, Mapping) else None)
 
     def say(self) -> None:
         """Write the contexts that were taken in for decisions which were not taken, as where the disk was
@@ -277,7 +293,9 @@ class Engine:
 
     def x_of(self, entry: Entry) -> np.ndarray | None:
         """The inputs of the agent at a decision."""
-        return self.inputs.filled(entry.x, entry.arms, entry.rows)
+        if entry.rows is None:
+            return entry.x
+        return self.inputs.of(entry.x, entry.arms, entry.rows)
 
     def record(self, decisions: Sequence[tuple[Entry, Asked]]) -> None:
         """Put decisions and what was asked into the log, all of them or none, and into the window."""
@@ -304,19 +322,14 @@ class Engine:
         named = cast.arms.named
         numbers = answer.numbers if named is None else np.where(named, answer.numbers, 0.0)
         about = cast.arms, x, numbers, version, now, expires, content
-        return Entry(id or self._own_id(number), number, answer.slot, *about, rows=cast.rows)
+        begun = f"{self.seed}.{self.epoch}" if self.epoch else str(self.seed)
+        name = id or self.window.unused(f"{begun}-{number}")
+        return Entry(name, number, answer.slot, *about, rows=cast.rows)
 
     def remember(self, entry: Entry) -> None:
         """Remember a decision."""
         self.window.add(entry)
         self.tally["observed" if entry.observed else "decisions"] += 1
-
-    def _own_id(self, number: int) -> str:
-        """An id that no remembered decision has."""
-        name = f"{self.seed}.{self.epoch}-{number}" if self.epoch else f"{self.seed}-{number}"
-        while self.window.get(name) is not None or self.window.has_left(name):
-            name += "+"
-        return name
 
     def expire(self, now: float, room: int = 0) -> int:
         """Remove decisions whose window is over, and learn the default reward of those without one."""

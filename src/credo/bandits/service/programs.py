@@ -237,8 +237,9 @@ class Programs:
 
     def decide(self, held: Held, x: np.ndarray | None, limits: Limits, number: int) -> Answer:
         """The choice of decision `number`."""
-        ask = self._asking(x, limits.bounds is not None)
-        words = ask.write.lend(_leaves(x, limits, number))
+        bounded = limits.bounds is not None
+        ask = self._ask.get((None, bounded)) or self._asking(x, bounded)
+        words = ask.write.own.lend(_leaves(x, limits, number))
         slot, numbers = ask.read(ask.program(self._setting, held.parts, words))
         return Answer(slot, numbers.copy())
 
@@ -250,7 +251,7 @@ class Programs:
         for block in _blocks(xs):
             ask = self._asking(xs[0], limits.bounds is not None, _length(len(block)))
             start = first + len(choices)
-            words = [ask.write(_leaves(x, limits, start + place)) for place, x in enumerate(block)]
+            words = [ask.write.own(_leaves(x, limits, start + place)) for place, x in enumerate(block)]
             answers = np.asarray(ask.program(self._setting, held.parts, *_padded(words)))
             choices += [Answer(*ask.read(answer)) for answer in answers[: len(words)]]
         return choices
@@ -265,11 +266,11 @@ class Programs:
         for block in _blocks(rows):
             if len(block) == 1:
                 one = self._learning(tell.layout)
-                word = tell.write.lend(_known(*block[0]))
+                word = tell.write.own.lend(_known(block[0]))
                 state, report = one.program(self._setting, state, word)
                 reports.append(one.read(report))
             else:
-                words = [tell.write(_known(*row)) for row in block]
+                words = [tell.write.own(_known(row)) for row in block]
                 many = self._learning(tell.layout, _length(len(words)))
                 state, report = many.program(self._setting, state, *_padded(words))
                 reports += map(many.read, np.asarray(report)[: len(words)])
@@ -283,7 +284,7 @@ class Programs:
         reports = []
         private = False
         for row in rows:
-            words = tell.write.lend(_known(*row))
+            words = tell.write.own.lend(_known(row))
             own, parts, moved, report = learn(self._setting, held.parts, words)
             *said, more = read(report)
             if more:  # other arms have changed, too
@@ -361,40 +362,30 @@ class _Telling(NamedTuple):
 
 
 def _learned(held: Held, reports: Sequence[Any]) -> Learned:
-    return Learned(held, [ok for ok, _ in reports], [evidence for _, evidence in reports])
+    ok, log_evidence = zip(*reports, strict=True)
+    return Learned(held, list(ok), list(log_evidence))
 
 
-class _Writer:
-    """Writes rows as words; threads may share it, as every call has a writer of its own thread."""
+class _Writer(threading.local):
+    """Writes rows as words; threads may share it, as each has a writer of its `own`."""
 
     def __init__(self, layout: WordLayout) -> None:
-        self._layout = layout
-        self._local = threading.local()
-
-    def __call__(self, leaves: Sequence[Any]) -> np.ndarray:
-        """The words of a row, in an array of their own."""
-        return self._own(leaves)
-
-    def lend(self, leaves: Sequence[Any]) -> Array | np.ndarray:
-        """The words for a program whose answer is read before this thread writes again."""
-        return self._own.lend(leaves)
-
-    @property
-    def _own(self) -> WordWriter:
-        """The writer of this thread."""
-        writer: WordWriter | None = getattr(self._local, "writer", None)
-        if writer is None:
-            writer = self._local.writer = WordWriter(self._layout)
-        return writer
+        self.own = WordWriter(layout)
 
 
-def _known(*leaves: Any) -> list[Any]:
-    """The leaves of a row that are there."""
-    return [leaf for leaf in leaves if leaf is not None]
+def _known(row: Sequence[Any]) -> Sequence[Any]:
+    """The leaves of a row of rewards: the first, its inputs, may be missing."""
+    return row if row[0] is not None else row[1:]
 
 
 def _leaves(x: np.ndarray | None, limits: Limits, number: int) -> list[Any]:
-    return _known(x, limits.allowed, number, limits.bounds)
+    """The leaves of a row of decisions that are there."""
+    leaves: list[Any] = [limits.allowed, number]
+    if x is not None:
+        leaves.insert(0, x)
+    if limits.bounds is not None:
+        leaves.append(limits.bounds)
+    return leaves
 
 
 def _spec(x: np.ndarray | None, kind: np.dtype) -> Any:

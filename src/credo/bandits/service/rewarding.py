@@ -25,11 +25,11 @@ def reward(
         if part is not None and (not isinstance(part, str) or not part):
             raise CredoError(f"part must be a text; got {part!r}.", field="part")
     numbers = list(map(float, values))
-    now = engine.now()
+    now = engine.arrive()
     answers: list[RewardStatus | None] = []
     with engine.writing:
-        engine.expire(now)
-        _require_sums(engine, ids, numbers, parts)
+        if engine.reward_range is not None:
+            _require_sums(engine, ids, numbers, parts)
         learn: dict[str, tuple[int, Entry, float]] = {}
 
         def settle() -> None:
@@ -71,8 +71,6 @@ def _require_sums(
     engine: Engine, ids: Sequence[str], values: Sequence[float], parts: Sequence[str | None]
 ) -> None:
     """Refuse rewards outside the range, each with the parts before it: the sum may be learned at any time."""
-    if engine.reward_range is None:
-        return
     sums: dict[str, dict[str, float]] = {}
     for id, value, part in zip(ids, values, parts, strict=True):
         entry = engine.window.get(id)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from credo.bandits.service.content import RewardRange
-from credo.bandits.service.features import ContextFeature, FeatureEncoder
-from credo.bandits.service.inputs import Inputs
+from credo.bandits.service.features import ContextFeature
+from credo.bandits.service.inputs import FeatureEncoder, Inputs
 from credo.core.text import aligned
 
 __all__ = ["ContextSchema", "schema_of", "shared_in"]

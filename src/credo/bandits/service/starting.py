@@ -12,13 +12,12 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms, Share
-from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.content import RewardRange, require_range, require_within
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
-from credo.bandits.service.features import FeatureEncoder, Features
-from credo.bandits.service.inputs import Inputs, as_features
+from credo.bandits.service.features import Features
+from credo.bandits.service.inputs import FeatureEncoder, Inputs, as_features
 from credo.bandits.service.programs import Programs
-from credo.bandits.service.window import Window
+from credo.bandits.service.window import Clock, Time, Window
 from credo.core.errors import CredoError, require_integer, require_positive, require_representable
 from credo.core.records import replace
 from credo.core.types import PyTree

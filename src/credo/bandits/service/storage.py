@@ -15,7 +15,6 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.asked_arms import Cast
-from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.content import require_range
 from credo.bandits.service.decision import RewardStatus
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
@@ -24,7 +23,7 @@ from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.programs import Programs
 from credo.bandits.service.replay import Start
 from credo.bandits.service.starting import require_options
-from credo.bandits.service.window import Entry, Window
+from credo.bandits.service.window import Clock, Entry, Time, Window
 from credo.core.archive import join, leaves_of, refill, refusing, split
 from credo.core.constraints import require_possible
 from credo.core.errors import FormatError

@@ -1,17 +1,70 @@
-"""The decisions that are remembered: those that wait for their reward, and those that have had it."""
+"""The decisions that are remembered, with and without their reward, and the time after which they leave."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.decision import ArmDecision, RewardStatus
 
-__all__ = ["Entry", "Window"]
+__all__ = ["Clock", "Entry", "Time", "Window"]
+
+Clock: TypeAlias = Callable[[], float]
+"""A function that tells the time in seconds."""
+
+
+class Time:
+    """Seconds that never go back, and go on where a clock does.
+
+    If no `clock` is passed, it is the system's at the start, and from then on `time.monotonic`, which no
+    correction of the system's clock moves. A clock that goes back has `behind` seconds less from then on, so
+    that time goes on with it: latest = max(latest, clock + behind).
+    """
+
+    def __init__(self, clock: Clock | None, latest: float = -math.inf, behind: float = 0.0) -> None:
+        self.clock = clock
+        self.latest = latest
+        self.behind = behind
+        self._start = time.time() - time.monotonic()
+
+    def copy(self) -> Time:
+        """Another time that goes on from here."""
+        other = Time(self.clock, self.latest, self.behind)
+        other._start = self._start
+        return other
+
+    def now(self, now: float | None = None) -> float:
+        """The time by the clock, or a time that somebody says it is; one that lies behind changes nothing."""
+        if now is None:
+            told = self._start + time.monotonic() if self.clock is None else float(self.clock())
+            if told + self.behind < self.latest:
+                self.behind = self.latest - told
+            now = told + self.behind
+        self.latest = max(self.latest, float(now))
+        return self.latest
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state, as JSON data. It is saved by the system's clock, which tells how long a bandit rests."""
+        stepped = 0.0 if self.clock is not None else self._start + time.monotonic() - time.time()
+        return {
+            "latest": self.latest if math.isfinite(self.latest) else None,
+            "behind": self.behind + stepped,
+        }
+
+    @classmethod
+    def restore(cls, saved: Mapping[str, Any], clock: Clock | None) -> Time:
+        """The time that `to_dict` described, by another clock."""
+        latest = -math.inf if saved["latest"] is None else float(saved["latest"])
+        behind = float(saved["behind"])
+        if math.isnan(latest) or not math.isfinite(behind):
+            raise ValueError(f"times must be finite; got {latest!r} and {behind!r}")
+        return cls(clock, latest, behind)
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +113,15 @@ class Entry:
     @property
     def decision(self) -> ArmDecision:
         """The decision, as it was answered."""
-        pmf, mean, sd = map(self.arms.of_slots, self.numbers[:3].tolist())
-        arm = self.arm
+        names = self.arms.names
+        order = self.arms.order
+        numbers = self.numbers[:3] if order is None else self.numbers[:3, order]
+        shares, means, sds = numbers.tolist()
+        pmf = dict(zip(names, shares, strict=True))
+        mean = dict(zip(names, means, strict=True))
+        sd = dict(zip(names, sds, strict=True))
+        arm = self.arms.slots[self.slot]
+        assert arm is not None
         return ArmDecision(self.id, arm, pmf[arm], pmf, mean, sd, self.version, self.expires)
 
 
@@ -107,6 +167,12 @@ class Window:
             return self._entries.get(id)
         return None
 
+    def unused(self, name: str) -> str:
+        """A name like this one that no decision has, as far as is remembered."""
+        while name in self._entries or name in self._gone:
+            name += "+"
+        return name
+
     def has_left(self, id: object) -> bool:
         """Whether the decision of an id has left the window, as far as is remembered."""
         return isinstance(id, str) and id in self._gone
@@ -114,13 +180,13 @@ class Window:
     def add(self, entry: Entry) -> None:
         """Remember a decision."""
         self._entries[entry.id] = entry
-        self.waiting[entry.slot] += entry.waits
+        self.waiting[entry.slot] += entry.status is not RewardStatus.LEARNED
 
     def settle(self, entry: Entry, reward: float, status: RewardStatus) -> None:
         """Put down what became of the reward of a decision that waited."""
         entry.reward = reward
         entry.status = status
-        self.waiting[entry.slot] -= not entry.waits
+        self.waiting[entry.slot] -= status is RewardStatus.LEARNED
 
     def drop(self, entry: Entry) -> None:
         """Remove a decision, if it has not left."""
