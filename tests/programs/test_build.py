@@ -12,7 +12,7 @@ from tests.streams.setups import bitwise
 
 import credo
 from credo.core.errors import CredoError
-from credo.programs.build import REPORT, asking, learning, learning_in_place
+from credo.programs.build import REPORT, asking, changing, learning, learning_in_place
 from credo.programs.packed import PackedBelief
 from credo.programs.words import NEVER, WordLayout, WordReader
 
@@ -63,6 +63,12 @@ def other_belief(learner: Any, belief: Any, key: Any, row: Any) -> Any:
     return (after, after), info
 
 
+def mean_alone(learner: Any, belief: Any, key: Any, row: Any) -> Any:
+    """The mean after a step, without the rest of the belief."""
+    after, info = learner.step(belief, *row)
+    return {"mean": after.mean}, (info.log_evidence, info.ok)
+
+
 def by_hand() -> tuple[Any, list[Any]]:
     """The belief after all rows, and their infos, by a loop of `learner.step`."""
     belief, infos = START, []
@@ -105,6 +111,16 @@ def test_one_row_is_learned_with_the_same_bits_in_place_and_beside_the_old_belie
         assert told[0] if reports else told.ok
         if reports:
             np.testing.assert_array_equal(told[1], np.arange(REPORT + 1, dtype=np.float32) + YS[0])
+
+
+def test_a_step_may_give_only_what_changes_beside_its_report() -> None:
+    packed = PackedBelief.of(LEARNER, START)
+    expected, info = LEARNER.step(START, XS[0], YS[0])
+    compiled, layout = changing("test_changes", packed.form, ROW, mean_alone)
+    changes, report = compiled(packed.setting, packed.state, np.asarray(ROW.give((XS[0], YS[0]))[0]))
+    bitwise(changes, {"mean": expected.mean})
+    evidence, ok = WordReader(layout)(report)
+    assert ok and evidence == float(info.log_evidence)
 
 
 def test_questions_get_what_is_the_same_for_all_rows_and_what_is_done_before_the_first() -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "Question",
     "Step",
     "asking",
+    "changing",
     "learning",
     "learning_in_place",
     "require_same",
@@ -146,6 +147,38 @@ def _learning_in_place(form: Form, row: WordLayout, step: Step) -> Built:
         return with_report(state, report), large, ()
 
     return Built(in_place, layout)
+
+
+@functools.lru_cache(maxsize=1024)
+def changing(name: str, form: Form, row: WordLayout, step: Step) -> Built:
+    """The program of a step at one row that gives what changes in a belief in place of all of it.
+
+    Arguments:
+        name, form, row: see `learning`.
+        step: what happens at a row: (learner, belief, key, row) to the changes, arrays in any tree, and a
+            report.
+
+    Returns:
+        The program (setting, state, words) to the changes and the words of the report.
+    """
+    build = functools.partial(_changing, form, row, step)
+    return Built(*program(name, (form, row, step), build, _shapes(form, row, None, ())))
+
+
+def _changing(form: Form, row: WordLayout, step: Step) -> Built:
+    """The step before it is compiled."""
+
+    def at(setting: Parts, state: Parts, words: Array) -> tuple[PyTree, PyTree]:
+        with jax.default_matmul_precision("highest"):
+            return step(*form.open(setting, state), row.unpack((words, ())))
+
+    layout = WordLayout.of(jax.eval_shape(at, *_shapes(form, row, None, ()))[1], large=NEVER)
+
+    def one(setting: Parts, state: Parts, words: Array) -> tuple[PyTree, Array]:
+        changes, report = at(setting, state, words)
+        return changes, layout.pack(report)[0]
+
+    return Built(one, layout)
 
 
 def with_report(words: Array, report: Array) -> Array:

@@ -135,7 +135,7 @@ def compiled(bandit: bandits.Bandit) -> tuple[str, str, str]:
     assert tell is not None and tell.arm is not None
     learn, _, copies = tell.arm
     words = tell.write.own([XS[0], 1, 0.5, 1.0, 50])
-    _, parts, _, _ = learn(programs._setting, held.parts, words)
+    (_, parts, _), _ = learn(programs._setting, held.parts, words)
     patches, arrays = ((np.int32(1), parts),) * 2, copies._arrays(held)
     asked: list[tuple[Any, tuple[Any, ...]]] = [
         (learn, (programs._setting, held.parts, words)),

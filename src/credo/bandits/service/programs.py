@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
@@ -22,20 +23,16 @@ from credo.bandits.policies import Guarded
 from credo.bandits.service.arms import Limits
 from credo.bandits.service.belief_words import Copies, Held
 from credo.core.errors import CredoError
-from credo.core.kept_programs import program
 from credo.core.keys import fold_in
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners.acceptance import call_fenced
-from credo.programs.build import Built, asking, learning
+from credo.programs.build import Built, asking, changing, learning
 from credo.programs.form import Form, setting_of
-from credo.programs.words import NEVER, Parts, WordLayout, WordReader, WordWriter
+from credo.programs.words import NEVER, WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
 
-
-Arrays: TypeAlias = tuple[Array, ...]
-"""Some of the large arrays."""
 
 # What the keys of a bandit are for.
 _DECISION = 0
@@ -91,13 +88,12 @@ def updater(form: Form, row: WordLayout, length: int | None = None) -> Built:
 
 
 class ArmProgram(NamedTuple):
-    """One update that gives words, the arm's parts of large arrays, others as a whole, and a report; the
-    layout of the report; which of the large arrays have a part of each arm, and along which axes; and which
-    come as a whole, since time moves all arms in them.
+    """One update that gives words, the arm's parts of large arrays and others as a whole, and a report; which
+    of the large arrays have a part of each arm, and along which axes; and which come as a whole, since time
+    moves all arms in them.
     """
 
-    learn: Callable[..., Any]
-    report: WordLayout
+    built: Built
     places: tuple[int, ...]
     axes: tuple[int, ...]
     timed: tuple[int, ...]
@@ -109,66 +105,63 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
     where time moves the beliefs about all arms, or an update changes another large array.
     """
     agent, _ = form.setting.blank
-    belief = form.state.blank
     if not has_arms(agent.rewards.design):
         return None
-    axes = arm_axes(belief)
-    large = [
-        (at, axis)
-        for at, (place, axis) in enumerate(zip(form.state.places, jax.tree.leaves(axes), strict=True))
-        if place < 0
-    ]
-    if any(axis == WHOLE for _, axis in large):
+    large = large_axes(form)
+    if WHOLE in large:
         return None
-    later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
-    before = later.invars[-len(later.outvars) :]
-    timed = frozenset(place for place, (at, _) in enumerate(large) if before[at] is not later.outvars[at])
-    apart = [(place, axis) for place, (_, axis) in enumerate(large) if axis != STAYS and place not in timed]
+    timed = moved_by_time(form)
+    apart = [(place, axis) for place, axis in enumerate(large) if axis != STAYS and place not in timed]
     if not apart:
         return None
-    build = functools.partial(_update_arm, form, row, axes, timed)
-    shapes = (*form.blank, jax.ShapeDtypeStruct((row.size,), np.uint32))
-    learn, report = program("reward_arm", (form, row), build, shapes)
     places, along = zip(*apart, strict=True)
-    return ArmProgram(learn, report, places, along, tuple(sorted(timed)))
+    return ArmProgram(changing("reward_arm", form, row, ArmUpdate(form)), places, along, timed)
 
 
-def _update_arm(form: Form, row: WordLayout, axes: Any, timed: frozenset[int]) -> Built:
-    """The update of one arm before it is compiled."""
-    learn = functools.partial(_learn_arm, form, axes, timed)
-    layout = WordLayout.of(jax.eval_shape(learn, *form.blank, row.blank)[3], large=NEVER)
-
-    def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, Arrays, Arrays, Array]:
-        words, parts, moved, report = learn(setting, state, row.unpack((words, ())))
-        return words, parts, moved, layout.pack(report)[0]
-
-    return Built(one, layout)
+def large_axes(form: Form) -> list[int]:
+    """The axis of the arms of each large array of a belief, `WHOLE` or `STAYS`."""
+    axes = jax.tree.leaves(arm_axes(form.state.blank))
+    return [axis for place, axis in zip(form.state.places, axes, strict=True) if place < 0]
 
 
-def _learn_arm(
-    form: Form, axes: Any, timed: frozenset[int], setting: Parts, state: Parts, row: tuple[Array, ...]
-) -> Any:
-    """The changes that a reward makes: the words, the arm's parts of the large arrays, the large arrays that
-    time moves, and what the update reports, with whether more than this changed. `axes` are those of the
-    arms, and `timed` which of the large arrays time moves.
+@functools.lru_cache(maxsize=256)
+def moved_by_time(form: Form) -> tuple[int, ...]:
+    """Which of the large arrays time moves."""
+    agent, _ = form.setting.blank
+    belief = form.state.blank
+    later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
+    before = later.invars[-len(later.outvars) :]
+    large = [at for at, place in enumerate(form.state.places) if place < 0]
+    return tuple(place for place, at in enumerate(large) if before[at] is not later.outvars[at])
+
+
+@dataclass(frozen=True)
+class ArmUpdate:
+    """The step of one arm: the words, the arm's parts of the large arrays and the large arrays that time
+    moves; and what the update reports, with whether more than this changed.
     """
-    agent, belief, key = form.open(setting, state)
-    x, arm, reward, weight, number = row
-    own = fold_in(fold_in(key, _UPDATE), number)
 
-    def learn(agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
+    form: Form
+
+    def __call__(self, agent: Agent, belief: AgentBelief[Any], key: Any, row: tuple[Any, ...]) -> Any:
+        x, arm, reward, weight, number = row
+        own = fold_in(fold_in(key, _UPDATE), number)
+        return call_fenced(self._learn, (agent, belief, x, arm, reward, weight, own))
+
+    def _learn(self, agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
         with jax.default_matmul_precision("highest"):
             step = learn_one_arm(agent.rewards, belief, row[:2], *row[2:])
+        state = self.form.state
+        axes = arm_axes(state.blank)
         put = functools.partial(put_arm, arm=row[1])
-        words, whole = form.state.pack(jax.tree.map(put, axes, step.before, step.after))
-        leaves = zip(form.state.places, jax.tree.leaves(axes), jax.tree.leaves(step.after), strict=True)
-        large = enumerate((axis, leaf) for place, axis, leaf in leaves if place < 0)
-        parts = tuple(leaf for at, (axis, leaf) in large if axis != STAYS and at not in timed)
-        moved = tuple(whole[at] for at in sorted(timed))
+        words, whole = state.pack(jax.tree.map(put, axes, step.before, step.after))
+        timed = moved_by_time(self.form)
+        after = zip(state.places, jax.tree.leaves(step.after), strict=True)
+        large = zip(large_axes(self.form), (leaf for place, leaf in after if place < 0), strict=True)
+        parts = [leaf for at, (axis, leaf) in enumerate(large) if axis != STAYS and at not in timed]
+        moved = tuple(whole[at] for at in timed)
         report = (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more)
-        return words, parts, moved, report
-
-    return call_fenced(learn, (agent, belief, x, arm, reward, weight, own))
+        return (words, tuple(parts), moved), report
 
 
 Row: TypeAlias = tuple[np.ndarray | None, int, float, float, int]
@@ -285,7 +278,7 @@ class Programs:
         private = False
         for row in rows:
             words = tell.write.own.lend(_known(row))
-            own, parts, moved, report = learn(self._setting, held.parts, words)
+            (own, parts, moved), report = learn(self._setting, held.parts, words)
             *said, more = read(report)
             if more:  # other arms have changed, too
                 one = self._learning(tell.layout)
@@ -318,11 +311,10 @@ class Programs:
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
             arm = arm_updater(self._form, layout)
-            way = (
-                None
-                if arm is None
-                else (arm.learn, WordReader(arm.report), Copies(arm.places, arm.axes, arm.timed))
-            )
+            way = None
+            if arm is not None:
+                copies = Copies(arm.places, arm.axes, arm.timed)
+                way = arm.built.compiled, WordReader(arm.built.report), copies
             self._tell = _Telling(_Writer(layout), layout, way)
         return self._tell
 
