@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import credo
-from credo.live.growing import GrowingEncoder
+from credo.live.encoding import GrowingEncoder
 from credo.sessions import Session
 from credo.tables import Chunk, ColumnSpec, Schema, TargetSpec, infer_schema
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from credo.live.encoding import GrowingEncoder
 from credo.live.feature_slots import FeatureSlots
 from credo.live.feature_values import kind_of
-from credo.live.growing import GrowingEncoder
 from credo.live.journal import Journal
 from credo.live.recovery import Recovery
 from credo.tables import Chunk, ColumnSpec, Schema, TargetSpec

@@ -136,7 +136,7 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
     bitwise(layout.take_rows(several[:2]), rows)
     for count in (2, 1):  # what is lent holds the latest rows, and the memory is the same
         few = jax.tree.map(lambda leaf, count=count: leaf[:count], rows)
-        lent = np.asarray(lend_rows(layout, few, 3))
+        lent = np.asarray(lend_rows(layout, jax.tree.leaves(few), 3))
         np.testing.assert_array_equal(lent[:count], several[:count])
     read = [jax.jit(layout.unpack)((one, ())) for one in several[:2]]
     bitwise(jax.tree.map(lambda *leaves: np.stack(leaves), *read), rows)

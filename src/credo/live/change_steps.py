@@ -74,12 +74,9 @@ def collect(belief: Belief, info: Info) -> Steps:
     return Steps(jnp.ones(1, change.dtype), belief.run_length[None], change, reset, zero)
 
 
-def join(chunks: Sequence[Steps | None]) -> Steps | None:
-    """The steps of several chunks, one after the other; None if no chunk has any."""
-    parts = [steps for steps in chunks if steps is not None]
-    if len(parts) < 2:
-        if parts:
-            return parts[0]
+def join(chunks: Sequence[Steps]) -> Steps | None:
+    """The steps of several chunks, one after the other; None if there are none."""
+    if not chunks:
         return None
-    steps: Steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    steps: Steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *chunks)
     return steps

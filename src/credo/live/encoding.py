@@ -1,15 +1,14 @@
-"""The encoding of raw rows as arrays, whose state is saved with the belief."""
+"""Encodings of raw rows as arrays, which take in columns as they come and are saved with the belief."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.live.growing import GrowingEncoder
 from credo.recipes import defaults
 from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
@@ -17,11 +16,28 @@ from credo.recipes.members import TableMember
 from credo.recipes.networks import Origin
 from credo.recipes.options import TaskName
 from credo.recipes.settings import Settings
-from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
-from credo.tables.cells import is_missing, to_list
-from credo.tables.infer import MOST_CLASSES
+from credo.tables import BadRow, Chunk, Dropped, Encoder, EncoderState, Schema
+from credo.tables.cells import Cells, cell_text, is_missing, to_list
+from credo.tables.infer import MOST_CLASSES, late_column
+from credo.tables.schema import HOLDS
 
-__all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "members_at"]
+__all__ = [
+    "MOST_LATE",
+    "OTHER_UNITS",
+    "Block",
+    "Encoding",
+    "GrowingEncoder",
+    "ImageEncoding",
+    "Images",
+    "TableEncoding",
+    "members_at",
+]
+
+OTHER_UNITS = "the numbers of {} are unlike all before, ten in a row: they are standardised anew"
+"""The message when the moments of numbers begin again."""
+
+MOST_LATE = 1000
+"""The most columns that may come after the first rows; others are left out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +160,8 @@ class Encoding(Protocol):
         """Encode rows. `learn` takes them into the running statistics."""
         ...
 
-    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
-        """Blocks to learn from, in order; `encode` each before the next is asked for."""
+    def learned(self, rows: Chunk | Images) -> Iterable[Block]:
+        """Blocks to learn from, in order; learn each before the next is asked for."""
         ...
 
     def observed(self, rows: Chunk | Images) -> np.ndarray:
@@ -159,6 +175,128 @@ class Encoding(Protocol):
     def arrays(self) -> dict[str, np.ndarray]:
         """The running statistics."""
         ...
+
+
+class GrowingEncoder:
+    """An encoder, its running statistics, and the columns that come later: one that was empty, held a single
+    text or was absent in the first rows is learned from once a row has another value there, which says what
+    it holds. Results do not depend on how rows are grouped. `admit_width` says whether there may be so many
+    features, and `notify` is given a sentence about each column that came.
+    """
+
+    def __init__(self, schema: Schema, clip: float, state: EncoderState | None = None) -> None:
+        self._take(schema, clip)
+        self.state = self.encoder.initial() if state is None else state
+        self.admit_width: Callable[[int], bool] = _any_width
+        self.notify: Callable[[str], None] = _quiet
+
+    def _take(self, schema: Schema, clip: float) -> None:
+        self.schema = schema
+        self.encoder = Encoder(schema, clip=clip)
+        self._only = {column.name: column.only for column in schema.dropped}
+        self._known = {column.name for column in (*schema.columns, *schema.late)} | {schema.target.name}
+
+    def copy(self) -> GrowingEncoder:
+        """An encoder that goes on from here, of which this one sees nothing."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    __copy__ = copy
+
+    def become(self, schema: Schema) -> None:
+        """Go on with another schema, whose columns are these and perhaps more."""
+        self._take(schema, self.encoder.clip)
+        fresh = self.encoder.initial().moments.count.size - self.state.moments.count.size
+        if fresh:
+            self.state = EncoderState(self.state.moments.widened(fresh))
+
+    def pieces(self, chunk: Chunk, counts: np.ndarray | None = None) -> Iterator[Chunk]:
+        """A chunk, cut where columns come in rows that count (n,); encode each before asking for the next."""
+        while True:
+            found = self._first_waking(chunk, counts)
+            if found is None:
+                yield chunk
+                return
+            row, cells = found
+            if row:
+                yield chunk.part(0, row)
+                chunk = chunk.part(row, len(chunk))
+                counts = None if counts is None else counts[row:]
+            self._wake(cells)
+
+    def go_on(self, after: EncoderState) -> None:
+        """Go on with the running statistics after some rows, and say which columns came in other units."""
+        begun = after.moments.begun_again(self.state.moments)
+        for place in np.flatnonzero(begun).tolist() if np.count_nonzero(begun) else ():
+            self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
+        self.state = after
+
+    def asleep(self, chunk: Chunk) -> list[str]:
+        """The columns of a chunk that are not learned from yet, and will be once they have a value."""
+        if self._known.issuperset(chunk.columns):
+            return []
+        return [
+            name for name in chunk.columns if name not in self._known and self._only.get(name, "") is not None
+        ]
+
+    def wake_all(self, chunk: Chunk) -> None:
+        """Take in all columns that a chunk has values for, without encoding it."""
+        for _ in self.pieces(chunk):
+            pass
+
+    def _first_waking(self, chunk: Chunk, counts: np.ndarray | None) -> tuple[int, dict[str, object]] | None:
+        """The first row with a value in a column that is not learned from yet, and such values by name."""
+        rows: dict[str, int] = {}
+        for name in self.asleep(chunk):
+            row = _first_value(chunk.columns[name], self._only.get(name) or "", counts)
+            if row is not None:
+                rows[name] = row
+        if not rows:
+            return None
+        first = min(rows.values())
+        names = sorted(name for name, row in rows.items() if row == first)
+        return first, {name: to_list(chunk.columns[name])[first] for name in names}
+
+    def _wake(self, cells: dict[str, object]) -> None:
+        """Take in columns by their first values; if there is no room for one, it stays out for good."""
+        only = {name: text or "" for name, text in self._only.items()}
+        for name, cell in cells.items():
+            column = late_column(name, cell, only.get(name, ""))
+            if column is None:
+                self._leave_out(name, "its first value is nested, or no finite number")
+                continue
+            schema = self.schema.including([column])
+            if len(schema.late) > MOST_LATE or not self.admit_width(schema.width):
+                self._leave_out(name, "it came after the first rows, and there is no room for it")
+                continue
+            self.become(schema)
+            self.notify(f"column {name!r} has come, with {HOLDS[column.kind]}: it is learned from now on")
+
+    def _leave_out(self, name: str, why: str) -> None:
+        kept = tuple(column for column in self.schema.dropped if column.name != name)
+        self.become(dataclasses.replace(self.schema, dropped=(*kept, Dropped(name, why))))
+        self.notify(str(Dropped(name, why)))
+
+
+def _any_width(width: int) -> bool:
+    return True
+
+
+def _quiet(sentence: str) -> None:
+    pass
+
+
+def _first_value(cells: Cells, only: str, counts: np.ndarray | None) -> int | None:
+    """The first row that counts and has a value other than `only`; None if there is none."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "f" and np.isnan(cells).all():
+        return None
+    for row, cell in enumerate(to_list(cells)):
+        if cell is None or (counts is not None and not counts[row]):
+            continue
+        if not is_missing(cell) and (not only or cell_text(cell) != only):
+            return row
+    return None
 
 
 class TableEncoding(GrowingEncoder):
@@ -208,19 +346,17 @@ class TableEncoding(GrowingEncoder):
     def sentences(self) -> tuple[str, ...]:
         return self.schema.sentences
 
-    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+    def learned(self, rows: Chunk | Images) -> Iterable[Block]:
         """The blocks of a chunk, cut where columns come; learn each before the next is asked for.
 
         Raises:
             DataError: the rows are images, or lack a column.
         """
         if not isinstance(rows, Chunk) or not self.asleep(rows):
-            yield self.encode(rows, learn=True)
-            return
+            return [self.encode(rows, learn=True)]
         cells = rows.columns.get(self.target)
         counts = None if cells is None else np.array([not is_missing(cell) for cell in to_list(cells)], bool)
-        for piece in self.pieces(rows, counts):
-            yield self.encode(piece, learn=True)
+        return (self.encode(piece, learn=True) for piece in self.pieces(rows, counts))
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
         """Encode a chunk by the columns that are known.
@@ -243,7 +379,8 @@ class TableEncoding(GrowingEncoder):
         if report.labels:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
         found = report.bad, report.missing, report.unseen, new
-        used, times = (None if one is None else one[report.kept] for one in (weights, rows.times))
+        used = None if weights is None else weights[report.kept]
+        times = None if rows.times is None else rows.times[report.kept]
         return Block(x, y, report.lines, report.read, *found, weights=used, times=times)
 
     def limit(self, clip: float) -> None:
@@ -315,9 +452,9 @@ class ImageEncoding:
             raise DataError(f"the model was saved for images of shape {self.shape}; this data is {actual}.")
         return Block(2.0 * rows.x, rows.y, rows.lines, len(rows))
 
-    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+    def learned(self, rows: Chunk | Images) -> Iterable[Block]:
         """The images, in one block."""
-        yield self.encode(rows, learn=True)
+        return [self.encode(rows, learn=True)]
 
     def observed(self, rows: Chunk | Images) -> np.ndarray:
         """Which images have a label: all of them (n,)."""

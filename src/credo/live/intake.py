@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -32,19 +33,17 @@ Rows: TypeAlias = (
 _FRAME_ROWS = 1000
 
 
-def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
+def chunks_of(rows: Rows) -> Iterable[Chunk | Images]:
     """The rows in pieces, counted from 1 if they have no lines; a DataError refuses what are no rows."""
+    if isinstance(rows, list | tuple):
+        return [_records(rows)] if rows else []
     if isinstance(rows, Chunk | Images):
-        yield rows
-    elif isinstance(rows, Block):
+        return [rows]
+    if isinstance(rows, Block):
         raise DataError("rows must be as they were read; got a block that is encoded already.")
-    elif isinstance(rows, Mapping):
-        yield _columns(rows)
-    elif isinstance(rows, list | tuple):
-        if rows:
-            yield _records(rows)
-    else:
-        yield from from_frame(rows, chunk_rows=_FRAME_ROWS)
+    if isinstance(rows, Mapping):
+        return [_columns(rows)]
+    return from_frame(rows, chunk_rows=_FRAME_ROWS)
 
 
 def first_chunks(rows: Rows) -> list[Chunk]:
@@ -70,20 +69,15 @@ def blocks_of(
 ) -> Iterator[Block]:
     """Encoded rows, a `Block` unchanged; with `need_target` a row without a target is bad."""
     if isinstance(rows, Block):
-        yield rows
-        return
-    for chunk in _completed(rows, weights, times):
-        if learn:
-            yield from encoding.learned(chunk)
-        else:
-            yield encoding.encode(chunk, learn=False, need_target=need_target)
+        return iter([rows])
+    chunks = chunks_of(rows) if weights is None and times is None else _completed(rows, weights, times)
+    if learn:  # a chunk is encoded when the one before it was learned
+        return itertools.chain.from_iterable(map(encoding.learned, chunks))
+    return (encoding.encode(chunk, learn=False, need_target=need_target) for chunk in chunks)
 
 
 def _completed(rows: Rows, weights: ArrayLike | None, times: np.ndarray | None) -> Iterator[Chunk | Images]:
     """`chunks_of` with the weights and times (n,) of the rows; a DataError if these cannot be."""
-    if weights is None and times is None:
-        yield from chunks_of(rows)
-        return
     require_representable("weights", weights)
     every = None if weights is None else np.asarray(weights, float)
     start = 0
@@ -114,7 +108,8 @@ def segments(
     if isinstance(rows, Block):
         yield rows
         return
-    for chunk in _completed(rows, weights, times):
+    plain = weights is None and times is None
+    for chunk in chunks_of(rows) if plain else _completed(rows, weights, times):
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue
@@ -172,6 +167,9 @@ def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
     if kinds != {dict} and not all(issubclass(kind, Mapping) for kind in kinds):
         number, row = next((n, row) for n, row in enumerate(rows, 1) if not isinstance(row, Mapping))
         raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")
+    if len(rows) == 1:
+        cells = zip(rows[0].values())
+        return Chunk(dict(zip(rows[0], map(list, cells), strict=True)), np.array([1]), unit="row", loose=True)
     columns = _alike(rows) if kinds == {dict} else None
     if columns is None:
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -181,8 +179,6 @@ def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
 
 def _alike(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]] | None:
     """The columns of plain dicts that have the same keys, as most have; None for other rows."""
-    if len(rows) == 1:
-        return {name: [cell] for name, cell in rows[0].items()}
     names = list(rows[0])
     if len(names) < 2 or set(map(len, rows)) != {len(names)}:
         return None
@@ -190,4 +186,4 @@ def _alike(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]] | No
         cells = zip(*map(itemgetter(*names), rows), strict=True)
     except KeyError:
         return None
-    return {name: list(column) for name, column in zip(names, cells, strict=True)}
+    return dict(zip(names, map(list, cells), strict=True))

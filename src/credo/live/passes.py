@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -34,14 +33,12 @@ __all__ = [
     "TILE",
     "Ask",
     "EncodedRows",
-    "arrivals",
+    "Score",
     "ask_rows",
-    "cuts",
     "draw_rows",
     "forecast_rows",
     "judge_rows",
     "largest_member",
-    "learn_rows",
     "learn_unscored",
     "log_prob",
     "moments",
@@ -85,7 +82,7 @@ class EncodedRows(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Score:
+class Score:
     """The step that scores a row before it learns it; `compare` are further methods of forecasting, and
     `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`.
     """
@@ -103,42 +100,6 @@ class _Score:
         if self.collect is not None:
             info = replace(info, extras=self.collect(new, info))
         return new, (outcome, info)
-
-
-def learn_rows(
-    packed: PackedBelief,
-    rows: EncodedRows,
-    chunk: int,
-    *,
-    compare: tuple[ForecastName, ...] = (),
-    collect: Callable[[Any, Info], Any] | None = None,
-) -> tuple[PackedBelief, Outcome, Info]:
-    """Forecast, score and learn N rows, at most a chunk: the belief, their outcomes and their infos."""
-    step = _Score(compare, collect)
-    after, (outcome, info) = packed.learn("score_rows", step, rows[:-1], chunk, rows.levels)
-    return after, outcome, info
-
-
-def arrivals(y: np.ndarray, known: int) -> list[int]:
-    """The rows of class numbers (n,) that are the first of a class beyond those known."""
-    if not (y >= known).any():
-        return []
-    numbers, rows = np.unique(y, return_index=True)
-    return sorted(rows[numbers >= known].tolist())
-
-
-def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
-    """The cuts of rows into chunks, which begin again at some of them; `starts` are in order."""
-    if rows <= chunk and not starts:
-        if rows:
-            return [(0, rows)]
-        return []
-    ends = [0, *(row for row in starts if 0 < row < rows), rows]
-    return [
-        (start, min(start + chunk, stop))
-        for begin, stop in itertools.pairwise(ends)
-        for start in range(begin, stop, chunk)
-    ]
 
 
 def of_classes(scores: Scores, known: int | None) -> Scores:
@@ -220,7 +181,7 @@ def draw_rows(packed: PackedBelief, x: np.ndarray, key: Array) -> tuple[np.ndarr
 
 @dataclasses.dataclass(frozen=True)
 class _Learn:
-    """The step that learns a row and scores nothing; `collect` is that of `_Score`."""
+    """The step that learns a row and scores nothing; `collect` is that of `Score`."""
 
     collect: Callable[[Any, Info], Any] | None
 

@@ -68,35 +68,32 @@ class Recovery:
         self.notify(self.sentence)
         return True
 
-    def learn(
+    def go_on(
         self,
         learn: Callable[[B, int], tuple[B, Outcomes, Info]],
-        belief: B,
+        first: tuple[B, Outcomes, Info],
         fresh: Callable[[], B],
         size: int,
     ) -> tuple[B, Outcomes, Info]:
-        """Learn `size` rows, with fresh starts if they are due: the belief, and outcomes and infos of the
-        rows. `learn` takes a belief and the row to begin with. Results do not depend on the chunks.
+        """Go on after `first`, what was learned of `size` rows some of which were refused, with fresh starts
+        if they are due: the belief, and outcomes and infos of the rows. `learn` takes a belief and the row to
+        begin with. Results do not depend on the chunks.
         """
         start = 0
         parts = []
-        before = self.seen
-        self.seen += size
-        while True:
-            later, outcome, info = learn(belief, start)
-            end = self.broken(np.asarray(info.ok))
-            if end is None:
-                parts.append((outcome, info))
-                break
+        later, outcome, info = first
+        while (end := self.broken(np.asarray(info.ok))) is not None:
             parts.append(jax.tree.map(lambda leaf, stop=end + 1: leaf[:stop], (outcome, info)))
             start = start + end + 1
             later = fresh()
             self.streak = 0
-            self.rows.append(before + start)
+            self.rows.append(self.seen + start)
             self.notify(self.sentence)
-            belief = later
             if start == size:
                 break
+            later, outcome, info = learn(later, start)
+        else:
+            parts.append((outcome, info))
         if len(parts) == 1:
             return later, *parts[0]
         outcomes, infos = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)

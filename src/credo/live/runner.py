@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,19 +13,18 @@ import numpy as np
 from credo.adapt import Around, Bank
 from credo.beliefs import embed
 from credo.core.errors import FormatError
-from credo.core.outlying import known_spread
+from credo.core.outlying import FAR, known_spread
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
-from credo.live.passes import EncodedRows, arrivals, cuts
+from credo.live.passes import EncodedRows
 from credo.live.recovery import Recovery
-from credo.live.targets import SCALER, WARMUP, standardise, trust
+from credo.live.targets import SCALER, WARMUP, standardise
 from credo.programs.packed import PackedBelief, PlainBelief
 from credo.recipes.assembly import Belief, build
 from credo.recipes.networks import Origin, with_waves
 from credo.recipes.settings import Settings
 from credo.recipes.tasks import RECIPES, slots
-from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget, Schema
 
 __all__ = ["Early", "Part", "Runner"]
@@ -229,31 +229,40 @@ class Runner:
             self.early.x = np.pad(self.early.x, ((0, 0), (0, more)))
             self.early.x[:, gaps] = 1.0
 
-    def _parts(
+    def _learn(
         self,
         x: np.ndarray,
         y: np.ndarray,
-        weights: np.ndarray | None = None,
+        weights: np.ndarray | None,
+        note: Callable[[Part], None],
         *,
         online: bool = True,
         levels: np.ndarray | None = None,
         dts: np.ndarray | None = None,
-    ) -> Iterator[Part]:
-        """Learn rows in order, weights above 0; if not `online`, targets are standardised by those so far."""
-        starts = arrivals(y, self.classes) if self.classes else []
+    ) -> None:
+        """Learn rows in order, weights above 0; if not `online`, targets are standardised by those so far.
+
+        `note` is given each part once it is learned, before the next: should that one fail, what was noted is
+        what the belief knows.
+        """
+        starts = _arrivals(y, self.classes) if self.classes else []
         every = EncodedRows(x, y, None, weights, dts, levels)
-        for start, stop in cuts(len(x), self.chunk, starts):
+        whole = 0 < len(x) <= self.chunk and not starts
+        for start, stop in [(0, len(x))] if whole else _cuts(len(x), self.chunk, starts):
             rows = every if stop - start == len(x) else every.part(slice(start, stop))
             if self.classes:
                 self._make_room(int(y[start]) + 1)
-                yield self._learn_rows(start, rows._replace(y=rows.y.astype(np.int32)))
+                note(self._learn_rows(start, rows._replace(y=rows.y.astype(np.int32))))
             elif self.own_units:
-                yield from self._own_parts(start, rows)
+                self._learn_counts(start, rows, note)
             else:
-                yield from self._number_parts(start, rows, online)
+                self._learn_numbers(start, rows, note, online)
 
-    def _number_parts(self, start: int, rows: EncodedRows, online: bool) -> Iterator[Part]:
-        self._learn_early(self.scaler)  # what was loaded knows its units by its moments
+    def _learn_numbers(
+        self, start: int, rows: EncodedRows, note: Callable[[Part], None], online: bool
+    ) -> None:
+        if not self.units or len(self.early.y):
+            self._learn_early(self.scaler)  # what was loaded knows its units by its moments
         before = self.scaler
         size = len(rows.y)
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
@@ -273,13 +282,13 @@ class Runner:
             if steps is not None:  # time stands still until these rows are learned
                 steps = np.where(np.arange(first) < waiting, 0.0, steps)
             passing = standardised(early._replace(weights=np.zeros(first), dts=steps), part)
-            yield self._learn_rows(start, passing, part, count)
+            note(self._learn_rows(start, passing, part, count))
             known = SCALER.encode(before, early.y, weights=early.weights)[0] if first < size else self.scaler
             self._learn_early(known)
         if first < size:
             late = slice(first, None)
             rest, part = (rows.part(late), scaling.part(late)) if first else (rows, scaling)
-            yield self._learn_rows(start + first, standardised(rest, part), part, count + first)
+            note(self._learn_rows(start + first, standardised(rest, part), part, count + first))
 
     def _learn_early(self, moments: Moments) -> None:
         """Learn the rows that waited, once they have said in which units the targets are."""
@@ -288,7 +297,7 @@ class Runner:
             return
         waited = self.early.take()
         scaling = SCALER.encode(moments, waited.y, learn=False)[1]
-        for start, stop in cuts(len(waited.x), self.chunk, []):
+        for start, stop in _cuts(len(waited.x), self.chunk, []):
             rows = slice(start, stop)
             part = scaling.part(rows)
             columns = standardised(waited.part(rows), part)
@@ -301,10 +310,10 @@ class Runner:
     def _learned_late(self, part: Part) -> None:
         """Note what was learned of rows that waited."""
 
-    def _own_parts(self, start: int, rows: EncodedRows) -> Iterator[Part]:
+    def _learn_counts(self, start: int, rows: EncodedRows, note: Callable[[Part], None]) -> None:
         """Learn targets in their own units, once the first ones have said where their mean begins."""
         size = len(rows.y)
-        for begin, stop in cuts(size, size, [WARMUP - int(self.scaler.count[0])]):
+        for begin, stop in _cuts(size, size, [WARMUP - int(self.scaler.count[0])]):
             part = rows.part(slice(begin, stop))
             before = int(self.scaler.count[0])
             self.scaler, scaling = SCALER.encode(self.scaler, part.y, weights=part.weights)
@@ -314,30 +323,63 @@ class Runner:
             warm = np.full(stop - begin, before >= WARMUP, np.float32)
             share = warm if part.weights is None else (warm * part.weights).astype(np.float32)
             columns = part._replace(y=part.y.astype(np.float32), weights=share)
-            yield self._learn_rows(start + begin, columns, scaling, before)
+            note(self._learn_rows(start + begin, columns, scaling, before))
 
     def _learn_rows(
         self, start: int, columns: EncodedRows, scaling: ScaledTarget | None = None, before: int = 0
     ) -> Part:
-        def learn(packed: PackedBelief, first: int) -> tuple[PackedBelief, Outcome, Info]:
-            return self._pass(packed, columns.part(slice(first, None)) if first else columns)
-
-        def fresh() -> PackedBelief:
-            return PackedBelief.of(self.learner, self.prior, self.key)
-
         size = len(columns.x)
-        self.packed, outcome, info = self.recovery.learn(learn, self.packed, fresh, size)
-        self.rows_refused += size - int(np.count_nonzero(info.ok))
+        recovery = self.recovery
+        later, outcome, info = self._pass(self.packed, columns)
+        if np.count_nonzero(info.ok) == size:
+            recovery.streak = 0
+        else:
+            first = (later, outcome, info)
+            later, outcome, info = recovery.go_on(self._pass_from(columns), first, self._begun, size)
+            self.rows_refused += size - int(np.count_nonzero(info.ok))
+        # after the pass, so that one that fails leaves the count and the belief of the row before it
+        recovery.seen += size
+        self._now = later
         rows = slice(start, start + size)
         return Part(rows, outcome, info, scaling, before, columns.weights, columns.targets)
 
+    def _pass_from(
+        self, columns: EncodedRows
+    ) -> Callable[[PackedBelief, int], tuple[PackedBelief, Any, Info]]:
+        """The pass over some rows from one of them on."""
+        return lambda packed, first: self._pass(packed, columns.part(slice(first, None)))
+
+    def _begun(self) -> PackedBelief:
+        """The belief before any row."""
+        return PackedBelief.of(self.learner, self.prior, self.key)
+
 
 def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
-    """Rows of numbers as they are learned: clipped, and with less weight if they are far off."""
+    """Rows of numbers as they are learned: clipped, and with the weight (8 / z)^2 beyond 8 standard
+    deviations.
+    """
     exact = standardise(rows.y, scaling)
-    trusted = trust(exact)
+    trusted = np.asarray((FAR / np.maximum(np.abs(exact), FAR)) ** 2, np.float32)
     share = trusted if rows.weights is None else (rows.weights * trusted).astype(np.float32)
     return EncodedRows(rows.x, scaling.z.astype(np.float32), exact, share, rows.dts, rows.levels)
+
+
+def _arrivals(y: np.ndarray, known: int) -> list[int]:
+    """The rows of class numbers (n,) that are the first of a class beyond those known."""
+    if not (y >= known).any():
+        return []
+    numbers, rows = np.unique(y, return_index=True)
+    return sorted(rows[numbers >= known].tolist())
+
+
+def _cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
+    """The cuts of rows into chunks, which begin again at some of them; `starts` are in order."""
+    ends = [0, *(row for row in starts if 0 < row < rows), rows]
+    return [
+        (start, min(start + chunk, stop))
+        for begin, stop in itertools.pairwise(ends)
+        for start in range(begin, stop, chunk)
+    ]
 
 
 def _units_known(moments: Moments) -> bool:

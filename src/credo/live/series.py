@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,19 +149,18 @@ class SeriesEncoding(TableEncoding):
         said = f"series {columns.clock.words} by {columns.clock.name!r}; each row gets {_listed(made)}"
         return (*super().sentences, said)
 
-    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+    def learned(self, rows: Chunk | Images) -> Iterable[Block]:
         """The blocks of a chunk; learn each before the next is asked for.
 
         Raises:
             DataError: the rows are images, or lack a column.
         """
         if not isinstance(rows, Chunk) or isinstance(rows, LaggedChunk):
-            yield from super().learned(rows)
-            return
+            return super().learned(rows)
         if rows.weights is not None:
             raise DataError("weights must be left out for a series in time, whose rows count once each.")
         lagged, self.history = self.columns.rows(rows, self.history)
-        yield from super().learned(lagged)
+        return super().learned(lagged)
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
         """Encode a chunk.

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from credo.core.outlying import FAR
 from credo.likelihoods.rescaled import FARTHEST
 from credo.likelihoods.weighted import WIDTH
 from credo.metrics import Scores
@@ -23,7 +22,6 @@ __all__ = [
     "count_baseline",
     "own_log_prob",
     "standardise",
-    "trust",
 ]
 
 WARMUP = 10
@@ -39,11 +37,6 @@ def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """
     away = (y - scaling.location) / scaling.scale
     return np.asarray(np.maximum(np.minimum(away, FARTHEST), -FARTHEST), np.float32)
-
-
-def trust(targets: np.ndarray) -> np.ndarray:
-    """The weights of standardised targets (n,): 1, and (8 / z)^2 beyond 8 standard deviations."""
-    return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
 def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray, log_prob: np.ndarray) -> Scores:
@@ -82,22 +75,18 @@ _OWN = np.log1p(-OUTLIERS)
 _WIDE = np.log(np.pi * WIDTH)
 
 
-def _mixed(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Log densities as if one target in a thousand were an outlier, as in `Contaminated`."""
-    other = _OTHER - np.log1p((targets.astype(float) / WIDTH) ** 2) - _WIDE
-    with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
-        mixed: np.ndarray = np.logaddexp(_OWN + log_prob, other)
-    return mixed
-
-
 def own_log_prob(
     log_prob: np.ndarray, scaling: ScaledTarget, targets: np.ndarray | None = None
 ) -> np.ndarray:
     """Log densities of standardised targets (n,) in their own units, log p' = log p - log(scale); with the
-    `targets`, as if one in a thousand were an outlier.
+    `targets`, as if one in a thousand were an outlier, as in `Contaminated`.
     """
-    logs = np.asarray(log_prob, float)
-    own: np.ndarray = (logs if targets is None else _mixed(logs, targets)) - np.log(scaling.scale)
+    logs: np.ndarray = np.asarray(log_prob, float)
+    if targets is not None:
+        other = _OTHER - np.log1p((targets.astype(float) / WIDTH) ** 2) - _WIDE
+        with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
+            logs = np.logaddexp(_OWN + logs, other)
+    own: np.ndarray = logs - np.log(scaling.scale)
     return own
 
 

@@ -18,7 +18,7 @@ from credo.core.types import PyTree
 from credo.learners import Info, Learner
 from credo.live import passes
 from credo.live.change_steps import collect
-from credo.live.growing import GrowingEncoder
+from credo.live.encoding import GrowingEncoder
 from credo.live.passes import CHUNK, Ask, EncodedRows
 from credo.live.recovery import Recovery, SavedRecovery
 from credo.live.runner import Early, Part, Runner
@@ -188,15 +188,18 @@ class Trainer(Runner):
             some = None if weights is None else weights[part]
             after, x = self._encode(chunk, online, some)
             before = self.seen, self.log_evidence, self.changes
-            for learned in self._parts(x, y[part], some, online=online):
-                self._count(learned)
-                if learned.info.extras is not None:
-                    alarms = np.flatnonzero(learned.info.extras.alarm)
-                    self.changes += tuple((self.seen + learned.rows.start + 1 + alarms).tolist())
+            self._learn(x, y[part], some, self._note, online=online)
             self.table.go_on(after)
             self.seen += len(x)
             if again:
                 self.seen, self.log_evidence, self.changes = before
+
+    def _note(self, part: Part) -> None:
+        """Add the evidence of rows, and the changes that were reported of them."""
+        self._count(part)
+        if part.info.extras is not None:
+            alarms = np.flatnonzero(part.info.extras.alarm)
+            self.changes += tuple((self.seen + part.rows.start + 1 + alarms).tolist())
 
     def _count(self, part: Part) -> None:
         """Add the evidence of rows, in the target's own units."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.forks import require_threads
+from credo.core import forks
 from credo.core.types import Array, PyTree
 from credo.programs.build import Built, Question, Step, asking, learning
 from credo.programs.form import Form, plain, setting_of
@@ -58,10 +58,6 @@ class PackedBelief:
         beliefs, state = _words(plain(belief))
         return PackedBelief(learner, Form.of(learners, beliefs, key_kind), setting, state, {})
 
-    def after(self, state: Parts) -> PackedBelief:
-        """The belief of the learner after some rows."""
-        return PackedBelief(self.learner, self.form, self.setting, state, self._calls)
-
     @functools.cached_property
     def tree(self) -> Any:
         """The belief again, bit by bit."""
@@ -78,13 +74,17 @@ class PackedBelief:
             length: for how many rows the program is. A row costs a row.
             more: what the step is given beside the row, the same for all.
         """
-        call = self._call_for((name, step, length), rows, more)
+        leaves, kind = _kind((name, step, length), rows, more)
+        call = self._calls.get(kind)
         if call is None:
             build = functools.partial(learning, name, self.form, step=step, length=length)
-            call = self._new_call((name, step, length), rows, more, build)
-        count, words = call.lend(rows, length)
+            call = self._calls[kind] = _built(rows, more, build)
+        count = len(leaves[0])
+        # lent until the program has ended, as it has once what it says is in NumPy
+        words = lend_rows(call.row, leaves, length)
         state, told = call.compiled(self.setting, self.state, words, _number(count), *more)
-        return self.after(state), call.report.take_rows(np.asarray(told)[:count])
+        report = call.report.take_rows(np.asarray(told)[:count])
+        return PackedBelief(self.learner, self.form, self.setting, state, self._calls), report
 
     def ask(
         self,
@@ -106,33 +106,16 @@ class PackedBelief:
         Returns:
             The answers, with a leading axis n.
         """
-        purpose = (name, question, length, tile, before)
-        call = self._call_for(purpose, rows, more)
+        leaves, kind = _kind((name, question, length, tile, before), rows, more)
+        call = self._calls.get(kind)
         if call is None:
             options = {"question": question, "length": length, "tile": tile, "before": before}
             build = functools.partial(asking, name, self.form, **options)
-            call = self._new_call(purpose, rows, more, build)
-        count, words = call.lend(rows, length)
+            call = self._calls[kind] = _built(rows, more, build)
+        count = len(leaves[0])
+        words = lend_rows(call.row, leaves, length)
         told = call.compiled(self.setting, self.state, words, _number(count), *more)
         return call.report.take_rows(np.asarray(told)[:count])
-
-    def _call_for(self, purpose: tuple[object, ...], rows: PyTree, more: tuple[Any, ...]) -> _Call | None:
-        """The call that was made before for this purpose and such rows."""
-        return self._calls.get((*purpose, *_kinds(rows, more)))
-
-    def _new_call(
-        self,
-        purpose: tuple[object, ...],
-        rows: PyTree,
-        more: tuple[Any, ...],
-        build: Callable[..., Built],
-    ) -> _Call:
-        """A call for this purpose and such rows, which is known from now on."""
-        layout = _layout_of(rows)
-        shapes = tuple([None if one is None else jax.ShapeDtypeStruct(one.shape, one.dtype) for one in more])
-        built = build(row=layout, more=shapes)
-        call = self._calls[(*purpose, *_kinds(rows, more))] = _Call(layout, built.compiled, built.report)
-        return call
 
 
 class _Call(NamedTuple):
@@ -142,19 +125,30 @@ class _Call(NamedTuple):
     compiled: Callable[..., Any]
     report: WordLayout
 
-    def lend(self, rows: PyTree, length: int) -> tuple[int, Array | np.ndarray]:
-        """The number of rows, and their words, whose memory is lent until the program has ended: it has once
-        what it says is in NumPy.
-        """
-        require_threads()
-        return len(jax.tree_util.tree_leaves(rows)[0]), lend_rows(self.row, rows, length)
+
+def _built(rows: PyTree, more: tuple[Any, ...], build: Callable[..., Built]) -> _Call:
+    """A call of a program that is built for such rows."""
+    layout = _layout_of(rows)
+    shapes = tuple([None if one is None else jax.ShapeDtypeStruct(one.shape, one.dtype) for one in more])
+    built = build(row=layout, more=shapes)
+    return _Call(layout, built.compiled, built.report)
 
 
-def _kinds(rows: PyTree, more: tuple[Any, ...]) -> tuple[object, ...]:
-    """The kinds of rows and of what they are given that a program depends on, beside the number of rows."""
+def _kind(
+    purpose: tuple[object, ...], rows: PyTree, more: tuple[Any, ...]
+) -> tuple[list[Any], tuple[object, ...]]:
+    """The leaves of rows, and all that a program for a purpose depends on: the structure, shapes and dtypes
+    of rows and of what they are given, but not the number of rows.
+    """
+    if forks.forked:
+        forks.require_threads()
     leaves, structure = jax.tree_util.tree_flatten(rows)
-    others = [None if one is None else (one.shape, one.dtype) for one in more]
-    return structure, *[(leaf.shape[1:], leaf.dtype) for leaf in leaves], *others
+    kind: list[object] = [*purpose, structure]
+    for leaf in leaves:
+        kind += (leaf.shape[1:], leaf.dtype)
+    for one in more:
+        kind.append(None if one is None else (one.shape, one.dtype))
+    return leaves, tuple(kind)
 
 
 def _layout_of(rows: PyTree) -> WordLayout:

@@ -127,12 +127,12 @@ class WordLayout:
         0 behind them.
         """
         words = aligned(length * self.size).reshape(length, self.size)
-        self.fill_rows(words, tree)
+        self.fill_rows(words, self.treedef.flatten_up_to(tree))
         return words
 
-    def fill_rows(self, words: np.ndarray, tree: PyTree) -> None:
+    def fill_rows(self, words: np.ndarray, leaves: Sequence[np.ndarray]) -> None:
         """Write n trees, whose leaves have a leading axis, into the first n words of some."""
-        for leaf, (own, _, dtype) in zip(self.treedef.flatten_up_to(tree), self._columns, strict=True):
+        for leaf, (own, _, dtype) in zip(leaves, self._columns, strict=True):
             rows: np.ndarray = np.asarray(leaf, dtype)
             numbers, kind = (rows, dtype) if dtype.itemsize == 4 else (_to_numbers(rows), words.dtype)
             words.view(kind)[: len(rows), own] = numbers.reshape(len(rows), own.stop - own.start)
@@ -142,12 +142,13 @@ class WordLayout:
         leaves = []
         columns = np.ascontiguousarray(words.T)
         for own, shape, dtype in self._columns:
-            if shape or own.stop - own.start > 1:
-                numbers = np.ascontiguousarray(words[:, own]).reshape(-1)
-                leaves.append(_from_numbers(numbers, dtype).reshape(len(words), *shape))
+            lone = not shape and own.stop - own.start == 1
+            numbers = columns[own.start] if lone else np.ascontiguousarray(words[:, own]).reshape(-1)
+            if dtype.kind == "b":
+                leaf = numbers.astype(bool)
             else:
-                column = columns[own.start]
-                leaves.append(column.view(dtype) if dtype.itemsize >= 4 else _from_numbers(column, dtype))
+                leaf = numbers.view(dtype) if dtype.itemsize >= 4 else _from_numbers(numbers, dtype)
+            leaves.append(leaf if lone else leaf.reshape(len(words), *shape))
         return self.treedef.unflatten(leaves)
 
     @functools.cached_property
@@ -387,12 +388,12 @@ class _Lendings(threading.local):
 _lendings = _Lendings()
 
 
-def lend_rows(layout: WordLayout, tree: PyTree, length: int) -> Array | np.ndarray:
+def lend_rows(layout: WordLayout, leaves: Sequence[np.ndarray], length: int) -> Array | np.ndarray:
     """`WordLayout.give_rows` for a program that has ended before this thread calls again: the memory is the
-    same one then. There is anything behind the rows.
+    same one then. There is anything behind the rows. `leaves` are those of the tree.
     """
     if length * layout.size > LENDABLE:
-        return layout.give_rows(tree, length)
+        return layout.give_rows(layout.treedef.unflatten(leaves), length)
     shape = (length, layout.size)
     known = _lendings.known
     if shape not in known:
@@ -401,5 +402,5 @@ def lend_rows(layout: WordLayout, tree: PyTree, length: int) -> Array | np.ndarr
         blank = aligned(length * layout.size).reshape(shape)
         known[shape] = blank, lent(blank)
     words, array = known[shape]
-    layout.fill_rows(words, tree)
+    layout.fill_rows(words, leaves)
     return words.copy() if array is None else array

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo.core import forks
 from credo.core.errors import CredoError, require_representable
-from credo.core.forks import require_threads
 from credo.core.locked_calls import Turns, in_turn
 from credo.core.names import ForecastName
 from credo.learners import Info
 from credo.live import passes
 from credo.live.change_steps import Steps, collect, join
 from credo.live.clock import require_times, steps_between
-from credo.live.encoding import Block, Encoding, TableEncoding, members_at
-from credo.live.growing import OTHER_UNITS
+from credo.live.encoding import OTHER_UNITS, Block, Encoding, TableEncoding, members_at
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.passes import EncodedRows
 from credo.live.recovery import Recovery
@@ -115,12 +114,15 @@ def changing(method: M) -> M:
 
     @functools.wraps(method)
     def leaving_a_view(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        finally:
-            self._look()
+        if forks.forked:  # before the lock, which another thread of the parent may have had
+            forks.require_threads()
+        with self._turns.lock:
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                self._look()
 
-    return in_turn(cast(M, leaving_a_view))
+    return cast(M, leaving_a_view)
 
 
 MOST = 256
@@ -149,18 +151,15 @@ class Counting:
         self._scored: list[Scored] = []
         self._steps: list[Steps] = []
 
-    def add(self, scored: Scored) -> None:
-        """Take in the scores of consecutive rows."""
-        rows = len(scored.scores)
+    def add(self, scored: Scored, steps: Steps | None) -> None:
+        """Take in the scores of consecutive rows, and what was reported of them, where anything is."""
+        rows = len(scored.scores.log_prob)
         if rows:
             self._scored.append(scored)
-        if rows > 1 or len(self._scored) >= MOST:
-            self.settle()
-
-    def report(self, steps: Steps) -> None:
-        """Take in what was reported of consecutive rows."""
-        self._steps.append(steps)
-        if steps.size > 1 or len(self._steps) >= MOST:
+        if steps is not None:
+            rows = len(steps.change)
+            self._steps.append(steps)
+        if rows > 1 or len(self._scored) >= MOST or len(self._steps) >= MOST:
             self.settle()
 
     def settle(self) -> Counting:
@@ -267,6 +266,8 @@ class Session(Runner):
         self.rows_read: int = 0
         self.rows_used: int = 0
         self.clock: float | None = None
+        # after how many rows it is next noted how the weights settle; known between two such notes
+        self._due = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.progress = Progress()
@@ -352,19 +353,16 @@ class Session(Runner):
             return None
         return self.clock is not None
 
-    @property
-    def _reports(self) -> bool:
-        """Whether the learner reports changes."""
-        return self._counting.changes is not None
-
     def _times(self, rows: Rows, times: ArrayLike | None) -> np.ndarray | None:
         """The times of rows that can be learned; others are refused, before anything is."""
         given = rows.times if isinstance(rows, Block) else times
-        if given is None and self.timed:
+        if given is not None:
+            return require_times(given, self.clock, self.timed)
+        if self.clock is not None:
             raise CredoError(
                 "times must be given for all rows or for none; the earlier rows had them.", field="times"
             )
-        return require_times(given, self.clock, self.timed)
+        return None
 
     def _admits(self, width: int) -> bool:
         """Whether there may be so many features."""
@@ -408,8 +406,9 @@ class Session(Runner):
 
     def _keep_up(self) -> None:
         """Make room for the columns that the encoding has taken in."""
-        if isinstance(self.encoding, TableEncoding):
-            self._follow(self.encoding.schema)
+        encoding = self.encoding
+        if isinstance(encoding, TableEncoding) and len(encoding.schema.late) != self._late:
+            self._follow(encoding.schema)
 
     def _make_room(self, classes: int) -> None:
         if self.classes and classes > self.classes:
@@ -419,8 +418,9 @@ class Session(Runner):
     def _look(self) -> View:
         """The state as it is now, in turn."""
         self._keep_up()
-        self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
+        if len(classes) > self.classes:
+            self._make_room(len(classes))
         moments = None if self.own_units else self.scaler
         encoding = copy.copy(self.encoding)
         self._latest = View(self.packed, encoding, classes, moments, self.clock, self.timed)
@@ -463,8 +463,12 @@ class Session(Runner):
             CredoError: times are not finite, go back, or are given where earlier rows had none.
         """
         clock = self._times(rows, times)
-        blocks = blocks_of(rows, self.encoding, learn=True, weights=weights, times=clock)
-        return join([self._learn_block(block, None)[0] for block in blocks])
+        steps: list[Steps] = []
+        for block in blocks_of(rows, self.encoding, learn=True, weights=weights, times=clock):
+            self._learn_block(block, steps)
+        if len(steps) > 1:
+            return join(steps)
+        return steps[0] if steps else None
 
     @changing
     def forecast_then_learn(
@@ -498,86 +502,109 @@ class Session(Runner):
             (60, 60)
         """
         forecasts: list[Forecasts] = []
-        steps: list[Steps | None] = []
+        steps: list[Steps] = []
         require_representable("levels", levels)
+        asked = np.asarray(levels, np.float32) if self.regression and len(levels) else None
         for block in segments(rows, self.encoding, weights, self._times(rows, times)):
-            known = block.labelled
-            probabilities = np.asarray(levels, np.float32)
-            one = self._learn_block(block, probabilities) if known else (None, self.predict(block, levels))
-            steps.append(one[0])
-            forecasts.append(one[1])
+            if not block.labelled:
+                forecasts.append(self.predict(block, levels))
+                continue
+            columns: list[Columns] = []
+            self._learn_block(block, steps, columns, asked)
+            classes = () if self.regression else self.encoding.classes
+            forecasts += [in_columns(block.lines, classes, columns, block.y)] if columns else []
         return [one for one in forecasts if len(one.lines)], join(steps)
 
-    def _learn_block(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
-        """Learn a block. Quantiles are given with the forecasts if there are levels."""
+    def _learn_block(
+        self,
+        block: Block,
+        steps: list[Steps],
+        columns: list[Columns] | None = None,
+        levels: np.ndarray | None = None,
+    ) -> None:
+        """Learn a block. `steps` are continued by what is reported about changes, and `columns` by the
+        forecasts, where they are wanted, with quantiles if there are levels.
+        """
         self.rows_read += block.read
         self.rows_used += len(block.y)
-        for counter, found in ((self.missing, block.missing), (self.unseen, block.unseen)):
-            if found:
-                counter.update(found)
+        if block.missing:
+            self.missing.update(block.missing)
+        if block.unseen:
+            self.unseen.update(block.unseen)
         self._keep_up()
-        if not (size := len(block)):
-            return None, Forecasts(block.lines)
-        dts = None if block.times is None else steps_between(block.times, self.clock)
+        size = len(block.lines)
+        if not size:
+            return
+        dts = None
         if block.times is not None:
+            dts = steps_between(block.times, self.clock)
             self.clock = float(block.times[-1])
-        asked = levels if self.regression and levels is not None and len(levels) else None
-        parts: list[tuple[Columns, Steps | None]] = []
         start = 0
         before = self.rows_used - size
         while start < size:
-            due = Tally.next_mark(before + start)
+            if self._due <= before + start:
+                self._due = Tally.next_mark(before + start)
+            due = self._due
             rows = slice(start, min(due - before, size))
             y = block.y[rows]
-            weights, steps = (None if one is None else one[rows] for one in (block.weights, dts))
-            for part in self._parts(block.x[rows], y, weights, levels=asked, dts=steps):
-                parts.append((self._score(part, y[part.rows]), part.info.extras))
+            weights = None if block.weights is None else block.weights[rows]
+            own = None if dts is None else dts[rows]
+            note = functools.partial(self._score, y, steps, columns)
+            self._learn(block.x[rows], y, weights, note, levels=levels, dts=own)
             start = rows.stop
             if before + start == due:
                 self._counting.tally.mark(due, *passes.spread(self.packed))
-        told = join([steps for _, steps in parts]) if self._reports else None
-        if told is not None:
-            self._counting.report(told)
-        classes = () if self.regression else self.encoding.classes
-        return told, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
-    def _score(self, part: Part, y: np.ndarray) -> Columns:
-        """Score what was forecast of rows with these targets; the forecasts in the target's own units."""
+    def _score(
+        self, targets: np.ndarray, steps: list[Steps], columns: list[Columns] | None, part: Part
+    ) -> None:
+        """Score what was forecast of a part of the rows with these targets. `steps` and `columns`, where they
+        are wanted, are continued by what was reported and by the forecasts in the target's own units.
+        """
+        y = targets[part.rows]
         outcome = part.outcome
-        info = part.info
-        scaling = part.scaling
-        if scaling is None:
-            scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
-            self._counting.add(Scored(scores))
-            return scores.probs, None, None, None, np.asarray(row_losses(scores, "nlpd"), float)
-        kind = self.settings.target
-        units = scaling
-        count = part.before + np.arange(len(y))
-        if not kind.standardised:  # they are forecast as they come
+        told: Steps | None = None
+        if self._counting.changes is not None:
+            told = part.info.extras
+            steps.append(told)
+        if part.scaling is None:
+            scores = passes.of_classes(to_scores(outcome, part.info, y), self.classes)
+            self._counting.add(Scored(scores), told)
+            if columns is not None:
+                nlpd = np.asarray(row_losses(scores, "nlpd"), float)
+                columns.append((scores.probs, None, None, None, nlpd))
+            return
+        units = part.scaling
+        if self.own_units:  # they are forecast as they come
             units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
         known = units.known
-        own = scaling if np.count_nonzero(known) == len(known) else scaling.part(known)
-        scores = to_scores(outcome, info, y, known)
+        every = np.count_nonzero(known) == len(known)
+        own = part.scaling if every else part.scaling.part(known)
+        scores = to_scores(outcome, part.info, y, known)
         log_prob = None
-        if kind.standardised:
+        if not self.own_units:
             # the members of a bank know of outliers themselves
-            targets = None if self.members or part.targets is None else part.targets[known]
-            log_prob = own_log_prob(scores.log_prob, own, targets)
-        self._counting.add(Scored(scores, own, count[known], log_prob))
-        nlpd = np.full(len(y), np.nan)
-        nlpd[known] = -(np.asarray(scores.log_prob, float) if log_prob is None else log_prob)
-        return None, *inverse(outcome, units), nlpd
+            judged = None if self.members or part.targets is None else part.targets[known]
+            log_prob = own_log_prob(scores.log_prob, own, judged)
+        count = part.before + np.arange(len(y))
+        self._counting.add(Scored(scores, own, count[known], log_prob), told)
+        if columns is not None:
+            nlpd = np.full(len(y), np.nan)
+            nlpd[known] = -(np.asarray(scores.log_prob, float) if log_prob is None else log_prob)
+            columns.append((None, *inverse(outcome, units), nlpd))
+
+    @functools.cached_property
+    def _step(self) -> passes.Score:
+        """The step of a program at a row that is learned."""
+        return passes.Score(self.compare, None if self._counting.changes is None else collect)
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
-        reports = collect if self._reports else None
-        given = np.ones(len(columns.x)) if columns.weights is None else columns.weights
+        weights = columns.weights
+        share = np.ones(len(columns.x), np.float32) if weights is None else np.asarray(weights, np.float32)
         dts = None if columns.dts is None else columns.dts.astype(np.float32)
-        x = columns.x
-        y = columns.y
-        targets = columns.targets
-        levels = columns.levels
-        columns = EncodedRows(x, y, targets, np.asarray(given, np.float32), dts, levels)
-        return passes.learn_rows(packed, columns, self.chunk, compare=self.compare, collect=reports)
+        rows = (columns.x, columns.y, columns.targets, share, dts)
+        after, (outcome, info) = packed.learn("score_rows", self._step, rows, self.chunk, columns.levels)
+        return after, outcome, info
 
     def predict(self, rows: Rows, levels: Sequence[float] = (), times: ArrayLike | None = None) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
@@ -594,7 +621,7 @@ class Session(Runner):
             DataError: a column is missing, or times are not as many as the rows.
             CredoError: times are not finite, go back, or are given where earlier rows had none.
         """
-        require_threads()
+        forks.require_threads()
         require_representable("levels", levels)
         return self._view().forecast(rows, self.chunk, levels, times)
 
