@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -52,6 +53,33 @@ def test_rows_may_come_one_by_one_or_all_at_once() -> None:
         parts.learn([row])
     assert whole.belief == parts.belief
     assert whole.metrics() == pytest.approx(parts.metrics())
+
+
+def test_the_weights_are_noted_after_the_same_rows_however_these_are_grouped() -> None:
+    columns = table(100)
+    rows = rows_of(columns)
+    notes = []
+    for size in (100, 1, 7):
+        session = Session.from_rows(columns, "y", model="linear", posterior="diagonal")
+        for start in range(0, 100, size):
+            session.learn(rows[start : start + size])
+        notes.append(session.tally.trace.tolist())
+    assert notes[0] == notes[1] == notes[2]
+    assert [note[0] for note in notes[0]] == [32, 64, 96]
+
+
+def test_a_pass_that_fails_leaves_the_belief_and_the_count_of_rows_seen() -> None:
+    columns = table(30)
+    rows = rows_of(columns)
+    session = Session.from_rows(columns, "y", model="linear", posterior="diagonal")
+    session.learn(rows[:20])
+    belief = session.belief
+    with patch.object(Session, "_pass", side_effect=RuntimeError("no memory")), pytest.raises(RuntimeError):
+        session.learn(rows[20:])
+    assert session.belief is belief and session.recovery.seen == 20 and session.tally.scored == 10
+    session.recovery.streak = 9
+    session.learn(rows[20:])
+    assert session.recovery.seen == 30 and session.recovery.streak == 0 and session.tally.scored == 20
 
 
 def test_forecasts_need_no_target_and_say_which_rows_they_are_of() -> None:

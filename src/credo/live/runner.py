@@ -359,8 +359,9 @@ def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
     deviations.
     """
     exact = standardise(rows.y, scaling)
-    trusted = np.asarray((FAR / np.maximum(np.abs(exact), FAR)) ** 2, np.float32)
-    share = trusted if rows.weights is None else (rows.weights * trusted).astype(np.float32)
+    share: np.ndarray = (FAR / np.maximum(np.abs(exact), FAR)) ** 2
+    if rows.weights is not None:
+        share = (rows.weights * share).astype(np.float32)
     return EncodedRows(rows.x, scaling.z.astype(np.float32), exact, share, rows.dts, rows.levels)
 
 

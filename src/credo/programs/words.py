@@ -141,7 +141,11 @@ class WordLayout:
         """The n trees of words (n, size), whose leaves have a leading axis, outside a compiled program."""
         leaves = []
         columns = np.ascontiguousarray(words.T)
+        floats = columns.view(np.float32)
         for own, shape, dtype in self._columns:
+            if dtype == _FLOAT and not shape:  # as most are
+                leaves.append(floats[own.start])
+                continue
             lone = not shape and own.stop - own.start == 1
             numbers = columns[own.start] if lone else np.ascontiguousarray(words[:, own]).reshape(-1)
             if dtype.kind == "b":
@@ -172,6 +176,8 @@ class WordLayout:
         leaves = [next(among) if place >= 0 else next(rest) for place in self.places]
         return jax.tree.unflatten(self.treedef, leaves)
 
+
+_FLOAT = np.dtype(np.float32)
 
 _TOGETHER = 6
 """The number of leaves that are read or written side by side, in a branch that counts as one operation: where

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar, Unpack, cast
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -129,6 +130,21 @@ MOST = 256
 """The most calls that may wait: to count a row costs as much as to count many."""
 
 
+class Learned(NamedTuple):
+    """Consecutive rows as the learner forecast and learned them: with their targets `y` (n,), in own units,
+    and for numbers also how these were standardised, which of them are scored, how many came `before` each,
+    and by which standardised targets the forecasts are judged (None: as they come).
+    """
+
+    outcome: Outcome
+    info: Info
+    y: np.ndarray
+    scaling: ScaledTarget | None = None
+    known: np.ndarray | None = None
+    before: np.ndarray | None = None
+    targets: np.ndarray | None = None
+
+
 class Scored(NamedTuple):
     """Scores of consecutive rows, as the learner has them; of numbers also how the targets were standardised,
     how many came `before` each, and log densities in own units (None: as scored).
@@ -148,50 +164,65 @@ class Counting:
     def __init__(self, tally: Tally, changes: ChangeTally | None) -> None:
         self.tally = tally
         self.changes = changes
-        self._scored: list[Scored] = []
-        self._steps: list[Steps] = []
+        self._waiting: list[Learned] = []
 
-    def add(self, scored: Scored, steps: Steps | None) -> None:
-        """Take in the scores of consecutive rows, and what was reported of them, where anything is."""
-        rows = len(scored.scores.log_prob)
-        if rows:
-            self._scored.append(scored)
-        if steps is not None:
-            rows = len(steps.change)
-            self._steps.append(steps)
-        if rows > 1 or len(self._scored) >= MOST or len(self._steps) >= MOST:
+    def add(self, rows: Learned) -> None:
+        """Take in rows, which are scored when they are counted: many at once cost little more than one."""
+        self._waiting.append(rows)
+        if len(rows.y) > 1 or len(self._waiting) >= MOST:
             self.settle()
 
     def settle(self) -> Counting:
-        """Count all that waits; this."""
-        scored = self._scored
-        self._scored = []
-        steps = join(self._steps)
-        self._steps = []
-        if scored:
-            add_scored(self.tally, _joined(scored))
-        if self.changes is not None and steps is not None:
-            self.changes.add(steps)
+        """Score and count all that waits; this."""
+        if not self._waiting:
+            return self
+        rows = _joined(self._waiting)
+        self._waiting = []
+        scored = scored_of(rows, self.tally)
+        if len(scored.scores):
+            add_scored(self.tally, scored)
+        if self.changes is not None:
+            self.changes.add(rows.info.extras)
         return self
+
+
+def _joined(parts: Sequence[Learned]) -> Learned:
+    """The rows of several calls as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    told = [(one.outcome, one.info) for one in parts]
+    outcome, info = jax.tree.map(lambda *leaves: np.concatenate(leaves), *told)
+    y = np.concatenate([one.y for one in parts])
+    scalings = [one.scaling for one in parts if one.scaling is not None]
+    if not scalings:
+        return Learned(outcome, info, y)
+    names = [field.name for field in dataclasses.fields(ScaledTarget)]
+    scaling = ScaledTarget(*(np.concatenate([getattr(one, name) for one in scalings]) for name in names))
+    known = np.concatenate([one.known for one in parts if one.known is not None])
+    before = np.concatenate([one.before for one in parts if one.before is not None])
+    judged = [one.targets for one in parts if one.targets is not None]
+    targets = np.concatenate(judged) if judged else None
+    return Learned(outcome, info, y, scaling, known, before, targets)
+
+
+def scored_of(rows: Learned, tally: Tally) -> Scored:
+    """The scores of rows that were learned, of the classes that a tally has so far."""
+    if rows.scaling is None or rows.known is None or rows.before is None:
+        return Scored(passes.of_classes(to_scores(rows.outcome, rows.info, rows.y), len(tally.counts)))
+    known = rows.known
+    every = np.count_nonzero(known) == len(known)
+    scaling = rows.scaling if every else rows.scaling.part(known)
+    scores = to_scores(rows.outcome, rows.info, rows.y, known)
+    log_prob = None
+    if tally.kind.standardised:
+        targets = None if rows.targets is None else rows.targets[known]
+        log_prob = own_log_prob(scores.log_prob, scaling, targets)
+    return Scored(scores, scaling, rows.before[known], log_prob)
 
 
 def add_scored(tally: Tally, scored: Scored) -> None:
     """Count rows beside the baseline before each of them."""
     tally.add(*_beside_baseline(scored, tally), _baseline_crps(scored, tally))
-
-
-def _joined(scored: Sequence[Scored]) -> Scored:
-    """The scores of several calls as those of one."""
-    if len(scored) == 1:
-        return scored[0]
-    parts, scalings, counts, logs = zip(*scored, strict=True)
-    scores = Scores.concatenate(parts)
-    if scalings[0] is None:
-        return Scored(scores)
-    names = [field.name for field in dataclasses.fields(ScaledTarget)]
-    scaling = ScaledTarget(*(np.concatenate([getattr(one, name) for one in scalings]) for name in names))
-    log_prob = None if logs[0] is None else np.concatenate(logs)
-    return Scored(scores, scaling, np.concatenate(counts), log_prob)
 
 
 def _baseline_crps(scored: Scored, tally: Tally) -> np.ndarray | None:
@@ -549,49 +580,46 @@ class Session(Runner):
             y = block.y[rows]
             weights = None if block.weights is None else block.weights[rows]
             own = None if dts is None else dts[rows]
-            note = functools.partial(self._score, y, steps, columns)
+            note = functools.partial(self._note, y, steps, columns)
             self._learn(block.x[rows], y, weights, note, levels=levels, dts=own)
             start = rows.stop
             if before + start == due:
                 self._counting.tally.mark(due, *passes.spread(self.packed))
 
-    def _score(
+    def _note(
         self, targets: np.ndarray, steps: list[Steps], columns: list[Columns] | None, part: Part
     ) -> None:
-        """Score what was forecast of a part of the rows with these targets. `steps` and `columns`, where they
-        are wanted, are continued by what was reported and by the forecasts in the target's own units.
+        """Note that a part of the rows with these targets was learned. `steps` and `columns`, where they are
+        wanted, are continued by what was reported and by the forecasts in the target's own units.
         """
         y = targets[part.rows]
-        outcome = part.outcome
-        told: Steps | None = None
-        if self._counting.changes is not None:
-            told = part.info.extras
-            steps.append(told)
-        if part.scaling is None:
-            scores = passes.of_classes(to_scores(outcome, part.info, y), self.classes)
-            self._counting.add(Scored(scores), told)
-            if columns is not None:
-                nlpd = np.asarray(row_losses(scores, "nlpd"), float)
-                columns.append((scores.probs, None, None, None, nlpd))
-            return
-        units = part.scaling
-        if self.own_units:  # they are forecast as they come
-            units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
-        known = units.known
-        every = np.count_nonzero(known) == len(known)
-        own = part.scaling if every else part.scaling.part(known)
-        scores = to_scores(outcome, part.info, y, known)
-        log_prob = None
-        if not self.own_units:
+        rows = Learned(part.outcome, part.info, y)
+        if part.scaling is not None:
+            known = np.full(len(y), part.before >= WARMUP) if self.own_units else part.scaling.known
             # the members of a bank know of outliers themselves
-            judged = None if self.members or part.targets is None else part.targets[known]
-            log_prob = own_log_prob(scores.log_prob, own, judged)
-        count = part.before + np.arange(len(y))
-        self._counting.add(Scored(scores, own, count[known], log_prob), told)
+            judged = None if self.members else part.targets
+            before = part.before + np.arange(len(y))
+            rows = Learned(part.outcome, part.info, y, part.scaling, known, before, judged)
+        self._counting.add(rows)
+        if self._counting.changes is not None:
+            steps.append(part.info.extras)
         if columns is not None:
-            nlpd = np.full(len(y), np.nan)
-            nlpd[known] = -(np.asarray(scores.log_prob, float) if log_prob is None else log_prob)
-            columns.append((None, *inverse(outcome, units), nlpd))
+            columns.append(self._columns(rows))
+
+    def _columns(self, rows: Learned) -> Columns:
+        """The forecasts of rows in the target's own units."""
+        scored = scored_of(rows, self._counting.tally)
+        if rows.scaling is None or rows.known is None:
+            nlpd = np.asarray(row_losses(scored.scores, "nlpd"), float)
+            return scored.scores.probs, None, None, None, nlpd
+        count = len(rows.y)
+        units = rows.scaling
+        if self.own_units:  # they are forecast as they come
+            units = ScaledTarget(rows.y, np.zeros(count), np.ones(count), rows.known)
+        log_prob = scored.log_prob
+        nlpd = np.full(count, np.nan)
+        nlpd[rows.known] = -(np.asarray(scored.scores.log_prob, float) if log_prob is None else log_prob)
+        return None, *inverse(rows.outcome, units), nlpd
 
     @functools.cached_property
     def _step(self) -> passes.Score:
