@@ -76,7 +76,8 @@ class RunningMoments:
             what is left of the mean after rounding; the mean squared distance from the mean; 0 for a column
             that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay; of the
             present streak the length, above 0 for far entries and below for close ones, its mean and its
-            variance; how often the moments began again; how many far entries came alone; and the latest one.
+            variance; how often the moments began again; how many far entries came alone; and
+            the farthest of these.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
