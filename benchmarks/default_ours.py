@@ -14,7 +14,7 @@ from scipy.stats import norm
 from credo.metrics import Scores as RowScores
 from credo.recipes.defaults import SCHEMA_ROWS
 from credo.sessions import Session
-from credo.sessions.forecasts import Forecasts
+from credo.sessions.session import Forecasts
 from credo.sessions.tally import Tally
 
 __all__ = ["ours", "session_of", "with_first_rows"]

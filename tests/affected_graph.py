@@ -39,7 +39,7 @@ IMPORTED_FROM = {"src", "papers/src"}
 BY_NAME = (
     "src/credo/core/records.py",
     "src/credo/flows/storage.py",
-    "src/credo/streams/codec.py",
+    "src/credo/streams/checkpoint.py",
     "papers/src/credo_papers/engine/registry.py",
 )
 """Files that load what a caller names, so that the modules in their texts do not count: the caller's do."""

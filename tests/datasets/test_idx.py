@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from credo.core.errors import DataError
-from credo.datasets.images import TYPES, parse_idx
+from credo.datasets.loading import TYPES, parse_idx
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, names, splits
 from credo.datasets.finder import package_file
-from credo.datasets.images import MNIST
+from credo.datasets.loading import MNIST
 
 SKLEARN = {"digits": (1797, 8, 8), "breast-cancer": (569, 30), "wine": (178, 13), "diabetes": (442, 10)}
 RIVER = {

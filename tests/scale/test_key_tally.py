@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from credo.scale.feed import Batch
-from credo.scale.key_tally import KeyTally
+from credo.scale.keyed_run import KeyTally
 
 RNG = np.random.default_rng(0)
 

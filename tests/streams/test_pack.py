@@ -184,7 +184,7 @@ def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.Monke
 
     twin = credo.pack(learner, live.belief)
     with monkeypatch.context() as patch:
-        patch.setattr("credo.streams.port.unpacked", interrupted)
+        patch.setattr("credo.streams.live.unpacked", interrupted)
         patch.setattr("credo.programs.words.unpacked", interrupted)
         for learn in (port.learn, lambda: live.step(xs[-1], ys[-1])):
             with pytest.raises(KeyboardInterrupt):

@@ -19,7 +19,7 @@ from credo.bandits.designs import Design
 from credo.core.records import find_function, function_name
 from credo.learners import Learner
 from credo.particles import ParticleLearner
-from credo.streams.codec import encode
+from credo.streams.checkpoint import encode
 
 ROOMS = ("", "adapt", "adapt.named", "bandits", "bandits.designs", "ekf", "flows", "particles", "recipes")
 """The rooms that export learners."""

@@ -10,12 +10,14 @@ same numbers.
 """
 
 from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, coverage_of, ece, ece_of
-from credo.metrics.classes import ClassScores, ClassTable, by_class
 from credo.metrics.scores import Scores
 from credo.metrics.summary import (
     METRICS,
+    ClassScores,
+    ClassTable,
     LossName,
     Metric,
+    by_class,
     metric_names,
     normal_crps,
     reliability,

@@ -34,14 +34,13 @@ from credo.recipes.resolution import resolve
 from credo.recipes.settings import SavedSettings, Settings
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.chunk_parts import after_line
-from credo.sessions.forecasts import Forecasts
 from credo.sessions.horizons import HorizonSummary
 from credo.sessions.importance import Importance, permutation_importance
 from credo.sessions.lagged import Lagged
 from credo.sessions.paths import PathForecast
 from credo.sessions.places import Progress
 from credo.sessions.row_sources import RowSource, open_dataset, open_file, open_series
-from credo.sessions.session import Session
+from credo.sessions.session import Forecasts, Session
 from credo.sessions.tally import Tally
 
 __all__ = [

@@ -11,8 +11,7 @@ from credo.streams.decisions import Decision
 from credo.streams.evaluate import Report, evaluate
 from credo.streams.fit import BatchFit, fit
 from credo.streams.keyed import Keyed, KeyedRows
-from credo.streams.live import Pack, mean_and_sd, pack
-from credo.streams.port import Port
+from credo.streams.live import Pack, Port, mean_and_sd, pack
 from credo.streams.run import run
 from credo.streams.scoring import score_chunk, to_scores
 from credo.streams.select import Selection, select

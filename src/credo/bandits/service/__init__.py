@@ -1,10 +1,8 @@
 """An agent in service: a `Bandit` gives decisions ids, waits for late rewards, and can be saved."""
 
-from credo.bandits.service.bandit import Bandit
+from credo.bandits.service.bandit import Bandit, ContextSchema, Reading, Slate
 from credo.bandits.service.decision import ArmDecision, Counts, Explanation, Observed, RewardStatus
 from credo.bandits.service.features import ContextFeature, Features
-from credo.bandits.service.schema import ContextSchema
-from credo.bandits.service.slates import Reading, Slate
 
 __all__ = [
     "ArmDecision",

@@ -6,7 +6,6 @@ program goes through the tiles: it gathers B rows of the matrix, forecasts, scor
 side, and scatters them back. Keys, eviction and checkpoints are NumPy, SQLite and files around it.
 """
 
-from credo.streams.keyed.keyed import Keyed
-from credo.streams.keyed.rows import KeyedRows
+from credo.streams.keyed.keyed import Keyed, KeyedRows
 
 __all__ = ["Keyed", "KeyedRows"]

@@ -1,9 +1,13 @@
-"""One learner for each key, and the beliefs of all keys in one matrix."""
+"""One learner for each key, and the beliefs of all keys in one matrix.
+
+Forecasts and reports for rows with keys.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
 import jax
@@ -15,17 +19,65 @@ from credo.core.inputs import require_finite, require_narrow
 from credo.core.keys import as_key
 from credo.core.places import Place, Where, place_of
 from credo.core.types import ArrayLike, Key, PyTree
-from credo.learners import Learner
+from credo.learners import Info, Learner
 from credo.learners.base import require_learner
+from credo.metrics import Scores
 from credo.streams.keyed import pages
 from credo.streams.keyed.engine import Engine, Late
 from credo.streams.keyed.naming import KeyName, key_names
 from credo.streams.keyed.programs import Prior
-from credo.streams.keyed.rows import KeyedRows
 from credo.streams.live import Answer, mean_and_sd
 from credo.streams.run import leading
+from credo.streams.scoring import Outcome, to_scores
 
-__all__ = ["Keyed"]
+__all__ = ["Keyed", "KeyedRows"]
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The forecasts and reports for the rows of a call of `Keyed.learn`, in their order.
+
+    Attributes:
+        outcome: the forecasts before learning with their scores, arrays (n, ...): `mean`, `sd`, `probs`,
+            `log_prob`, `pit`, None if a forecast has none.
+        info: what the updates reported, likewise. Its `extras` are the `change` and `alarm` of a wrapper that
+            reports changes, and otherwise None.
+        ys: the observations.
+        late: which rows were earlier than another of their key (n,), and were learned without a step of time;
+            None without times.
+        slots: the place of the key of each row among all keys (n,). A key keeps its place until it is dropped
+            or evicted; then another one may have it.
+
+    Example:
+        >>> import credo
+        >>> coins = credo.Keyed(credo.BetaBernoulli(), credo.BetaBernoulli().init())
+        >>> coins.learn(["a", "b", "a"], None, np.array([1, 0, 1])).outcome.probs.shape
+        (3, 2)
+    """
+
+    outcome: Outcome
+    info: Info
+    ys: PyTree
+    late: np.ndarray | None = None
+    slots: np.ndarray | None = None
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Whether each row was taken in (n,), as `Info.ok` says."""
+        return np.asarray(self.info.ok)
+
+    @property
+    def alarm(self) -> np.ndarray | None:
+        """Whether each row reported a change (n,), None for a learner that reports none."""
+        if self.info.extras is None:
+            return None
+        return np.asarray(self.info.extras["alarm"])
+
+    @property
+    def scores(self) -> Scores:
+        """The scores of the observed rows."""
+        return to_scores(self.outcome, self.info, self.ys)
+
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
