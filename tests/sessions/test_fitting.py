@@ -11,7 +11,8 @@ import pytest
 
 import credo
 from credo.core.archive import refusing
-from credo.sessions import Session, storage
+from credo.sessions import Session
+from credo.sessions import session as sessions
 from credo.sessions.fitting import State, require_fitting
 
 ROWS = [{"a": float(i % 7), "b": "xy"[i % 2], "y": 2.0 * (i % 7) + (i % 3)} for i in range(40)]
@@ -22,7 +23,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> State:
     """The state of a session that has learned forty rows."""
     session = Session.from_rows(ROWS, "y", model="linear")
     session.learn(ROWS)
-    return storage.read(session.save(tmp_path_factory.mktemp("state") / "state.credo"))
+    return sessions.read(session.save(tmp_path_factory.mktemp("state") / "state.credo"))
 
 
 def changed(record: Any, path: str, value: Callable[[Any], Any]) -> Any:

@@ -1,6 +1,8 @@
 """A learner at work on a stream of rows: encoding, scaling, belief and scores.
 
 Forecasts of rows that are not learned from, in the target's own units.
+
+A session in a file: the learner, the settings and counts as JSON, and the state as arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo.core import forks
-from credo.core.errors import CredoError, require_representable
+from credo.core.archive import join as join_arrays
+from credo.core.archive import refusing, split
+from credo.core.errors import CredoError, FormatError, require_representable
 from credo.core.locked_calls import Turns, in_turn
 from credo.core.names import ForecastName
 from credo.learners import Info
@@ -30,7 +34,8 @@ from credo.live.encoding import OTHER_UNITS, Block, Encoding, TableEncoding, mem
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.passes import EncodedRows, forecast_rows
 from credo.live.recovery import Recovery
-from credo.live.runner import Part, Runner
+from credo.live.restoring import restore
+from credo.live.runner import Early, Part, Runner
 from credo.live.targets import SCALER, WARMUP, baseline_sd, beside_baseline, own_log_prob, standardise
 from credo.metrics import Scores, normal_crps, row_losses
 from credo.programs.packed import PackedBelief
@@ -39,16 +44,90 @@ from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.options import Options, OptionWords, TaskName
 from credo.recipes.resolution import input_clip, resolve
 from credo.recipes.settings import Settings
-from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.fitting import NAMES, State
+from credo.sessions.fitting import NAMES, State, require_fitting
 from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
-from credo.streams import to_scores
+from credo.streams import checkpoint, to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget, infer_schema
 
-__all__ = ["Columns", "Forecasts", "Session", "forecast_blocks", "in_columns", "inverse"]
+__all__ = ["Columns", "Forecasts", "Session", "forecast_blocks", "in_columns", "inverse", "read", "write"]
+
+FORMAT = 1
+"""The number of the format; it grows when older readers could misread a file."""
+
+
+def write(path: str | os.PathLike[str], state: State) -> Path:
+    """Write a session to a file, completely or not at all; a DataError if it cannot be written."""
+    meta = {
+        "session": FORMAT,
+        "settings": state.settings.to_dict(),
+        "encoding": state.encoding.to_dict(),
+        "counters": {"read": state.rows_read, "used": state.rows_used, "refused": state.rows_refused},
+        "missing": dict(sorted(state.missing.items())),
+        "unseen": dict(sorted(state.unseen.items())),
+        "progress": dataclasses.asdict(state.progress),
+        "recovery": state.recovery.to_dict(),
+        "places": [dataclasses.asdict(place) for place in state.places],
+    }
+    if state.clock is not None:
+        meta["clock"] = state.clock
+    arrays = {
+        "encoding": state.encoding.arrays(),
+        "scaler": state.scaler.arrays(),
+        "tally": state.tally.arrays(),
+        "changes": {} if state.changes is None else state.changes.arrays(),
+        "early": state.early.arrays(),
+    }
+    return checkpoint.save(path, state.learner, state.belief, meta=meta, arrays=join_arrays(arrays))
+
+
+def read(path: str | os.PathLike[str]) -> State:
+    """Read a session back; refusals are those of `Session.load`."""
+    with refusing(path, "session"):
+        saved = checkpoint.read(path)
+        state = _restored(saved, path)
+        require_fitting(state)
+    return state
+
+
+def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
+    meta = saved.meta
+    if meta.get("session") != FORMAT:
+        author = "by another version of credo" if "session" in meta else "by a program that kept no session"
+        raise FormatError(f"{path} was saved {author}; only a session of this version can be continued.")
+    arrays = split(saved.arrays, ("encoding", "scaler", "tally", "changes", "early"))
+    settings = Settings.from_dict(meta["settings"])
+    counts = meta["counters"]
+    encoding = restore(meta["encoding"], arrays["encoding"])
+    bank = members_at(settings, encoding)
+    had = np.size(arrays["changes"].get("failures", ())) if bank else 0
+    if had and had != len(bank):
+        raise FormatError(
+            f"{path} has a bank of {had} members, and the bank of this version of credo has {len(bank)}: "
+            "learn its rows again, or continue with the version that saved it."
+        )
+    return State(
+        settings,
+        encoding,
+        saved.learner,
+        saved.belief,
+        Moments.from_arrays(arrays["scaler"], "scaler"),
+        Tally.from_arrays(settings.task, arrays["tally"]),
+        ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
+        Progress(**meta["progress"]),
+        [Progress(**place) for place in meta["places"]],
+        rows_read=counts["read"],
+        rows_used=counts["used"],
+        rows_refused=counts["refused"],
+        missing=Counter(meta["missing"]),
+        unseen=Counter(meta["unseen"]),
+        recovery=Recovery.from_dict(meta["recovery"]),
+        early=Early.from_arrays(arrays["early"]),
+        clock=meta.get("clock"),
+    )
+
 
 Column: TypeAlias = np.ndarray | None
 """The numbers of n rows, or None where there are none."""
@@ -204,7 +283,7 @@ class FrozenSession:
         Raises:
             DataError: the file cannot be written.
         """
-        return storage.write(path, State(**self._parts, belief=self._packed.tree))
+        return write(path, State(**self._parts, belief=self._packed.tree))
 
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -898,7 +977,7 @@ class Session(Runner):
             DataError: there is no such file.
             FormatError: it is damaged, of another version, or does not hold a session.
         """
-        state = storage.read(path)
+        state = read(path)
         session = cls(state.settings, state.encoding, chunk)
         for name in NAMES:
             if name not in ("tally", "changes"):

@@ -8,16 +8,17 @@ hypotheses into one, and `ChangeTimes` keeps them apart.
 """
 
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
-from credo.adapt.changepoints.hypotheses import (
+from credo.adapt.changepoints.position import Continuous, LocalPolynomial, Piece
+from credo.adapt.changepoints.slots import (
     ChangeReport,
     Changes,
+    ChangeTimes,
     Hypotheses,
+    RunLength,
     Segments,
     alarms,
     segmentation,
 )
-from credo.adapt.changepoints.position import Continuous, LocalPolynomial, Piece
-from credo.adapt.changepoints.slots import ChangeTimes, RunLength
 
 __all__ = [
     "ChangeReport",
