@@ -44,7 +44,7 @@ def split(x: Any, cuts: Any) -> Any:
 
 @given(arrays(np.float64, st.tuples(st.integers(0, 60), st.integers(1, 3)), elements=ENTRIES))
 def test_it_is_plain(x: Any) -> None:
-    _, mean, sd, count = Moments.empty(x.shape[1]).scan(x)
+    _, mean, sd, count, _ = Moments.empty(x.shape[1]).scan(x)
     expected_mean, expected_sd, expected_count = plain(x)
     np.testing.assert_array_equal(count, expected_count)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-8)
@@ -57,7 +57,7 @@ def test_it_is_the_plain_reference_over_many_blocks(offset: Any, trend: Any) -> 
     rng = np.random.default_rng(0)
     x = offset + trend * np.arange(6000)[:, None] + rng.normal(size=(6000, 2))
     x[rng.random(x.shape) < 0.2] = np.nan
-    _, mean, sd, _ = Moments.empty(2).scan(x)
+    _, mean, sd, *_ = Moments.empty(2).scan(x)
     expected_mean, expected_sd, _ = plain(x)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-10)
     np.testing.assert_allclose(sd, expected_sd, rtol=1e-6 if offset else 1e-10)
@@ -216,17 +216,17 @@ def test_an_entry_that_is_taken_is_one_that_is_standardised_and_then_observed(se
     assert observed.streaks.restarts
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [
-        [3.0] * 130 + [4.0, 3.0, 3.0],
-        [0.0] * 12 + [1.0, 0.0],
-        [1e9, *[1.0] * 30, 2.0, *[1.0] * 130],  # close entries by which the moments begin again
-        [1.0, 2.0, *[1.5] * 30],
-        [5.0, 5.0, 5.0, 1e200, 5.0, 6.0, 5.0],
-        [1e122, -1e122, 1.1e123, 1e122],  # near the mean, and too large to be anything
-    ],
-)
+FEW_VALUES = [
+    [3.0] * 130 + [4.0, 3.0, 3.0],
+    [0.0] * 12 + [1.0, 0.0],
+    [1e9, *[1.0] * 30, 2.0, *[1.0] * 130],  # close entries by which the moments begin again
+    [1.0, 2.0, *[1.5] * 30],
+    [5.0, 5.0, 5.0, 1e200, 5.0, 6.0, 5.0],
+    [1e122, -1e122, 1.1e123, 1e122],  # near the mean, and too large to be anything
+]
+
+
+@pytest.mark.parametrize("entries", FEW_VALUES)
 def test_an_entry_of_few_values_is_taken_as_it_is_standardised_and_then_observed(entries: Any) -> None:
     taken, observed = ColumnMoments(), ColumnMoments()
     for x in entries:
@@ -300,30 +300,80 @@ def test_an_entry_is_far_by_its_distance_from_the_mean(sign: float) -> None:
     np.testing.assert_allclose(after.sd(), rest.std(ddof=1), rtol=1e-10)
 
 
+def rows_taken_at_once(x: Any) -> int:
+    """The number of rows that were taken in at once, all with the bits of their entries one by one."""
+    quick = slow = Moments.empty(x.shape[1])
+    taken = 0
+    for row in x:
+        taken += quick._one(row) is not None
+        found = quick.scan(row[None])
+        quick = found.after
+        slow, *expected = slow._scan_part(row[None], None)
+        expected.append(expected[1] > 1e-12 * np.abs(expected[0]))
+        for mine, theirs in zip(found[1:], expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        # what the row said of the next one is what its sums say
+        for carried, computed in zip(quick.facts, slow.facts, strict=True):
+            np.testing.assert_array_equal(carried, computed)
+        assert quick.arrays().keys() == slow.arrays().keys()
+        for name, array in slow.arrays().items():
+            np.testing.assert_array_equal(quick.arrays()[name], array)
+    return taken
+
+
 @pytest.mark.parametrize("trial", range(12))
 def test_a_row_is_taken_in_with_the_bits_of_its_entries_one_by_one(trial: int) -> None:
     rng = np.random.default_rng(trial)
     width, count = int(rng.integers(1, 5)), int(rng.integers(20, 260))
-    x = rng.normal(size=(count, width)) * 10.0 ** rng.integers(-3, 4, size=width) + 100 * (trial % 3)
+    x = rng.normal(size=(count, width))
+    if trial % 3 == 0:
+        x = np.round(x)  # entries that repeat
+    x = x * 10.0 ** rng.integers(-3, 4, size=width) + 100 * (trial % 3)
     absurd = rng.random(x.shape) < 0.03
     x[absurd] *= 10.0 ** rng.integers(2, 160, size=np.count_nonzero(absurd))
     x[rng.random(x.shape) < 0.1] = np.nan
-    if trial % 3 == 0:
-        x = np.round(x)  # entries that repeat
     if trial % 4 == 0:
         x[count // 3 : count // 3 + 14] = x[count // 3]  # a streak of close ones
-    quick = slow = Moments.empty(width)
-    taken = 0
+    assert 0 < rows_taken_at_once(x) < count
+
+
+@pytest.mark.parametrize("entries", FEW_VALUES)
+def test_a_row_of_few_values_is_taken_in_with_the_bits_of_its_entry(entries: Any) -> None:
+    rows_taken_at_once(np.array(entries)[:, None])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_facts_that_a_row_leaves_are_those_of_the_plain_reference(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(3.0, [1.0, 5.0, 1.0, 2.0], size=(240, 4))
+    x[rng.random(x.shape) < 0.05] = np.nan
+    x[rng.random(x.shape) < 0.02] *= 1e4
+    x[:90, 0] = np.nan  # a column that comes late
+    x[0, 1] = 1e9  # absurd, and first: the others are close to each other until the moments begin again
+    x[150:, 2] += 1e6  # other units
+    x[40:52, 3] = 700.0  # a streak that is joined, or begun from
+    columns = [Naive() for _ in range(4)]
+    moments = Moments.empty(4)
+    again = np.zeros(4, int)
+    carried = 0
     for row in x:
-        taken += quick._one(row) is not None
-        quick, *before = quick.scan(row[None])
-        slow, *expected = slow._scan_part(row[None], None)
-        for mine, theirs in zip(before, expected, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        assert quick.arrays().keys() == slow.arrays().keys()
-        for name, array in slow.arrays().items():
-            np.testing.assert_array_equal(quick.arrays()[name], array)
-    assert 0 < taken < count
+        before = moments
+        moments = before.scan(row[None]).after
+        carried += "facts" in moments.__dict__
+        for naive, entry in zip(columns, row.tolist(), strict=True):
+            naive.observe(entry)
+        facts = moments.facts
+        count = np.array([naive.count for naive in columns])
+        last = again
+        again = np.array([naive.restarts for naive in columns])
+        assert moments.begun_again(before) == np.flatnonzero(again > last).tolist()
+        np.testing.assert_array_equal(moments.count, count)
+        np.testing.assert_allclose(facts.mean, [naive.mean for naive in columns], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(facts.sd, [naive.sd for naive in columns], rtol=1e-7, atol=1e-9)
+        assert facts.spread.tolist() == [naive.known for naive in columns]
+        assert facts.early.tolist() == ((count <= 100) & (again == 0)).tolist()
+        assert facts.restarts == again.sum() and facts.full == (count > 1).all()
+    assert carried > 50 and again[1] and again[2]
 
 
 def test_ten_far_entries_in_a_row_are_taken_in_beside_what_was_there() -> None:

@@ -227,9 +227,11 @@ class GrowingEncoder:
 
     def go_on(self, after: EncoderState) -> None:
         """Go on with the running statistics after some rows, and say which columns came in other units."""
-        begun = after.moments.begun_again(self.state.moments)
-        for place in np.flatnonzero(begun).tolist() if np.count_nonzero(begun) else ():
-            self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
+        moments = after.moments
+        before = self.state.moments
+        if moments.facts.restarts > before.facts.restarts:
+            for place in moments.begun_again(before):
+                self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
         self.state = after
 
     def asleep(self, chunk: Chunk) -> list[str]:

@@ -266,7 +266,7 @@ class Runner:
         before = self.scaler
         size = len(rows.y)
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
-        if np.count_nonzero(self.scaler.begun_again(before)):
+        if self.scaler.facts.restarts > before.facts.restarts:
             self._other_units()
         # all rows count, also those too far off for the moments, which may come in one call or in several
         first = 0 if self.units else _first_known(scaling)

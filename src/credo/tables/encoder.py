@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.core.errors import DataError, FormatError, Named, Sentence
-from credo.core.outlying import ABSURD, known_spread, standardise
+from credo.core.outlying import ABSURD, standardise
 from credo.tables.cells import LARGEST_TARGET, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.moments import Moments, shrunk_clip
@@ -123,6 +123,8 @@ class Encoder:
         self.scaled = self._preparation.scaled
         self.places = self._preparation.places
         self._places = np.array(self.places, np.intp)
+        self._kind = schema.target.kind
+        self._classed = self._kind.classed
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     def initial(self) -> EncoderState:
@@ -164,8 +166,8 @@ class Encoder:
                 f"the encoder's state must be for {len(self.scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
-        rows = self.complete(chunk)
-        count = len(rows)
+        rows = self._preparation.complete(chunk)
+        count = len(rows.x)
         x = rows.x.copy()
         numbers = rows.numbers
         why: dict[int, str] = {}
@@ -187,10 +189,13 @@ class Encoder:
         after = state
         if self.scaled:
             after, x[:, self._places] = self._standardise(state, numbers, learn, weights)
-        bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
-        bad.sort(key=lambda row: row.line)
-        found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels
-        report = EncodeReport(count + len(rows.bad), len(used), used, lines, bad, *found)
+        bad = list(rows.bad)
+        if why:
+            bad += [BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items()]
+            bad.sort(key=lambda row: row.line)
+        missing = _totals(rows.missing, kept) if rows.missing else {}
+        unseen = _totals(rows.unseen, kept) if rows.unseen else {}
+        report = EncodeReport(count + len(rows.bad), len(used), used, lines, bad, missing, unseen, labels)
         return after, x, y, report
 
     def prepare(self, chunk: Chunk) -> Prepared:
@@ -229,16 +234,14 @@ class Encoder:
         moments = state.moments
         after = state
         if learn:
-            following, mean, sd, count = moments.scan(numbers, weights)
+            following, mean, sd, count, spread = moments.scan(numbers, weights)
             after = EncoderState(following)
         else:
-            mean = moments.mean()
-            sd = moments.sd()
+            mean, sd, spread = moments.facts[:3]
             count = moments.count
         values = np.where(np.isnan(numbers), mean, numbers)
         if not self.standardise:
             return after, values
-        spread = known_spread(mean, sd)
         every = np.count_nonzero(spread) == spread.size
         away = (values - mean) / (sd if every else np.where(spread, sd, 1.0))
         limit = shrunk_clip(count, self.clip)
@@ -289,22 +292,29 @@ class Encoder:
         """The targets, and the labels that are no class, by row."""
         target = self.schema.target
         if not need and target.name not in chunk.columns:
-            none = np.int32(-1) if target.kind.classed else np.float64(np.nan)
+            none = np.int32(-1) if self._classed else np.float64(np.nan)
             return np.full(len(chunk), none), {}
-        cells = cells_of(chunk, target.name)
-        if not target.kind.classed:
+        cells = chunk.columns[target.name] if target.name in chunk.columns else cells_of(chunk, target.name)
+        if not self._classed:
             values, wrong = to_numbers(cells, target.decimal)
             lost = ~(np.abs(values) <= LARGEST_TARGET)
             if np.count_nonzero(lost):
                 values = np.where(lost, np.nan, values)
-            if need:
-                for row in target.kind.refused(values):
-                    what = target.kind.name
+            if need and self._kind.allowed is not None:
+                for row in self._kind.refused(values):
+                    what = self._kind.name
                     why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no {what}"
-                for row in np.flatnonzero(lost).tolist() if np.count_nonzero(lost) else ():
+            if need and np.count_nonzero(lost):
+                for row in np.flatnonzero(lost).tolist():
                     why[row] = self._without_target(cells[row], bool(wrong[row]))
             return values, {}
-        cells = to_list(cells)
+        return self._classes(to_list(cells), need, why)
+
+    def _classes(
+        self, cells: list[object], need: bool, why: dict[int, str]
+    ) -> tuple[np.ndarray, dict[int, str]]:
+        """The class numbers of targets, -1 for none, and the labels that are no class, by row."""
+        target = self.schema.target
         index = self._labels
         y = np.array([index.get(cell, -1) if type(cell) is str else -1 for cell in cells], np.int32)
         y = y.reshape(len(cells))
@@ -333,7 +343,5 @@ class Encoder:
 
 def _totals(masks: dict[str, np.ndarray], kept: np.ndarray | None) -> dict[str, int]:
     """The number of rows of each mask, of all or of those that are kept."""
-    if not masks:
-        return {}
     totals = {name: int((mask if kept is None else mask & kept).sum()) for name, mask in masks.items()}
     return {name: total for name, total in totals.items() if total}

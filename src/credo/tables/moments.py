@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,7 @@ __all__ = [
     "ColumnMoments",
     "Moments",
     "ScaledTarget",
+    "Scan",
     "TargetScaler",
     "entry_by_entry",
     "shrunk_clip",
@@ -221,6 +223,27 @@ BLOCK = 1024
 """Rows after which sums are taken about a new centre; counted from the first row, whatever the chunks."""
 
 
+class Facts(NamedTuple):
+    """The facts about D columns before a row, each (D,) but for the last three.
+
+    Attributes:
+        mean, sd: the means and sample standard deviations, 0 where nothing was seen.
+        spread: whether the standard deviation is more than rounding error.
+        early: whether an entry may be too close to the latest one.
+        held: whether some column is early or has a streak, so that ordinary entries change what is kept.
+        full: whether all columns have the two entries that a standard deviation needs.
+        restarts: how often the moments of all columns began again.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    spread: np.ndarray
+    early: np.ndarray
+    held: bool
+    full: bool
+    restarts: int
+
+
 @dataclass(frozen=True)
 class Moments:
     """Running count, mean and spread of D columns, NaN and far entries left out.
@@ -251,7 +274,7 @@ class Moments:
             entries came alone, and the latest of these (or NaN); None without any.
 
     Example:
-        >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
+        >>> moments, mean, sd, count, spread = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
         >>> mean.ravel().tolist(), count.ravel().tolist(), moments.mean().tolist()
         ([0.0, 1.0, 2.0], [0, 1, 2], [4.0])
     """
@@ -281,17 +304,23 @@ class Moments:
 
     def mean(self) -> np.ndarray:
         """The means, (D,) float64, 0 if nothing was seen."""
-        return self._now[0]
+        return self.facts.mean
 
     def sd(self) -> np.ndarray:
         """The sample standard deviations, (D,) float64, 0 if fewer than two entries were seen."""
-        return self._now[1]
+        return self.facts.sd
 
     @functools.cached_property
-    def _now(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations, of which many rows are told the same."""
-        total = self.count if self.weight is None else self.weight
-        return _fixed(*_mean_and_sd(self.count, total, self.centre, self.s1, self.s2))
+    def facts(self) -> Facts:
+        """The facts before the next row, of which many rows are told the same; nobody changes the arrays."""
+        mean, sd = _mean_and_sd(self.count, self.total, self.centre, self.s1, self.s2)
+        mean.setflags(write=False)
+        sd.setflags(write=False)
+        streaks = self._streaks
+        early = (self.count <= EARLY) & (streaks[:, 3] == 0)
+        held = bool(early.any() or streaks[:, 0].any())
+        full = bool((self.count > 1).all())
+        return Facts(mean, sd, known_spread(mean, sd), early, held, full, int(streaks[:, 3].sum()))
 
     @property
     def total(self) -> np.ndarray:
@@ -327,11 +356,9 @@ class Moments:
             return blank
         return self.streaks
 
-    def begun_again(self, before: Moments) -> np.ndarray:
-        """Which columns began again since these moments before (D,): their entries are of other units."""
-        if self.streaks is None or self.streaks is before.streaks:
-            return np.zeros(len(self.count), bool)
-        return np.asarray(self.streaks[:, 3] > before._streaks[:, 3])
+    def begun_again(self, before: Moments) -> list[int]:
+        """The columns that began again since these moments, by place: their entries are of other units."""
+        return np.flatnonzero(self.restarts > before.restarts).tolist()
 
     def column(self, place: int) -> ColumnMoments:
         """The moments of one column, to be continued entry by entry."""
@@ -339,9 +366,7 @@ class Moments:
         streaks = Streaks(*self._streaks[place].tolist())
         return ColumnMoments(int(self.count[place]), centre, s1, s2, total, streaks)
 
-    def scan(
-        self, x: np.ndarray, weights: np.ndarray | None = None
-    ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+    def scan(self, x: np.ndarray, weights: np.ndarray | None = None) -> Scan:
         """Take in rows one after the other.
 
         A row of weight w counts as w equal rows would: whole weights give the moments of the rows written
@@ -352,11 +377,11 @@ class Moments:
             weights: (n,) float64, above 0; None if each row counts once.
 
         Returns:
-            The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
+            The moments after all rows, and what was known of the columns before each row.
         """
         if len(x) == 1 and weights is None and (after := self._one(x[0])) is not None:
-            mean, sd = self._now
-            return after, mean[None], sd[None], self.count[None]
+            facts = self.facts
+            return Scan(after, facts.mean[None], facts.sd[None], self.count[None], facts.spread[None])
         means = np.empty(x.shape)
         sds = np.empty(x.shape)
         counts = np.empty(x.shape, np.int64)
@@ -368,70 +393,61 @@ class Moments:
             some = None if weights is None else weights[part, None]
             now, means[part], sds[part], counts[part] = now._scan_part(x[part], some)
             start = stop
-        return now, means, sds, counts
+        return Scan(now, means, sds, counts, known_spread(means, sds))
 
     def _one(self, x: np.ndarray) -> Moments | None:
         """The moments after a row (D,) that has no entry unlike the others; None for another row. The same as
-        `_scan_part`, at a third of its cost.
+        `_scan_part`, at a third of its cost, with the facts before the next row where they follow.
         """
         if self.weight is not None:
             return None
-        if not self._steady:
-            return self._one_of_few(x)
-        mean, sd = self._now
-        near = np.abs(x - mean) <= FAR * sd  # NaN is not
-        if np.count_nonzero(near & np.isfinite(sd)) < len(x):
-            return None
+        facts = self.facts
+        mean, sd, spread, early, held, full, restarts = facts
+        # within the limits of every count, and not near the latest: the rule would say the same, more slowly
+        usual = (np.abs(x - mean) <= FAR * sd) & np.isfinite(sd)  # NaN is not
+        streaks = self.streaks
+        if held:
+            streaks = self._streaks if streaks is None else streaks
+            close = early & (np.abs(x - streaks[:, 1]) <= CLOSE * sd)
+            usual &= (np.abs(x) <= LARGEST) & ~close
         away = x - self.centre
-        count = self.count + 1
+        fewer = self.count
+        count = fewer + 1
+        seen = usual
+        if np.count_nonzero(usual) < len(x):
+            seen = ~np.isnan(x)
+            if np.count_nonzero(seen & ~usual):
+                return None
+            away = np.where(seen, away, 0.0)
+            count = fewer + seen
+            fewer = count - 1
+        if held:
+            assert streaks is not None
+            before = streaks
+            streaks = before.copy()
+            streaks[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), before[:, 0])
+            streaks[:, 1] = np.where(seen, np.where(early, x, 0.0), before[:, 1])
+            streaks[:, 2] = np.where(seen, 0.0, before[:, 2])
+            early = early & (count <= EARLY)
+            held = bool(np.count_nonzero(early) or np.count_nonzero(streaks[:, 0]))
         s1 = self.s1 + away
         s2 = self.s2 + away * away
-        after = Moments(self.rows + 1, count, self.centre, s1, s2, None, self.streaks)
+        after = Moments(self.rows + 1, count, self.centre, s1, s2, None, streaks)
         if int(after.rows) % BLOCK == 0:
             return after._centred()
-        # what `_steady` and `_now` would find: all columns have enough entries, of the weight 1
-        shift = s1 / count
-        spread = np.sqrt(np.maximum(s2 - s1 * shift, 0.0) / self.count)
-        after.__dict__.update(_steady=True, _now=_fixed(self.centre + shift, spread))
+        if full:  # what `facts` would find: all columns have enough entries, of the weight 1
+            shift = s1 / count
+            mean = self.centre + shift
+            sd = np.sqrt(np.maximum(s2 - s1 * shift, 0.0) / fewer)
+            mean.setflags(write=False)
+            sd.setflags(write=False)
+            spread = sd > TINY * np.abs(mean)
+            after.__dict__["facts"] = Facts(mean, sd, spread, early, held, True, restarts)
         return after
 
-    def _one_of_few(self, x: np.ndarray) -> Moments | None:
-        """`_one` where some columns are young: all columns at once, as `ColumnMoments` takes one entry."""
-        mean, sd = self._now
-        streaks = Streaks(*self._streaks.T)
-        seen = np.abs(x) <= LARGEST  # NaN is not
-        entries = np.where(seen, x, 0.0)
-        known = Known(sd, known_spread(mean, sd), self.count, self.count)
-        unusual = is_far(np, entries - mean, known) | is_close(entries, known, streaks)
-        if np.count_nonzero(seen & unusual):
-            return None
-        early = (self.count <= EARLY) & (streaks.restarts == 0)
-        centre = np.where(seen & (self.count == 0), entries, self.centre)
-        away = np.where(seen, entries - centre, 0.0)
-        kept = self.streaks
-        if early.any() or streaks.length.any():
-            kept = self._streaks.copy()
-            kept[:, 0] = np.where(seen, np.where(early, -1.0, 0.0), streaks.length)
-            kept[:, 1] = np.where(seen, np.where(early, entries, 0.0), streaks.mean)
-            kept[:, 2] = np.where(seen, 0.0, streaks.var)
-        s1 = self.s1 + away
-        s2 = self.s2 + away * away
-        after = Moments(self.rows + 1, self.count + seen, centre, s1, s2, None, kept)
-        if int(after.rows) % BLOCK == 0:
-            return after._centred()
-        return after
-
-    @functools.cached_property
-    def _steady(self) -> bool:
-        """Whether no column is taken entry by entry whatever comes."""
-        return not self._young(self.count).any()
-
-    def _young(self, counts: np.ndarray) -> np.ndarray:
-        """Which columns are taken entry by entry whatever comes, after so many entries (D,)."""
-        young: np.ndarray = counts <= EARLY
-        if self.streaks is not None:
-            young = (young & (self.streaks[:, 3] == 0)) | (self.streaks[:, 0] != 0)
-        return young
+    def _young(self) -> np.ndarray:
+        """Which columns are taken entry by entry whatever comes (D,)."""
+        return np.asarray(self.facts.early | (self._streaks[:, 0] != 0))
 
     def _scan_part(
         self, x: np.ndarray, weights: np.ndarray | None
@@ -450,7 +466,7 @@ class Moments:
             s1 = _sums(self.s1, heavy)
             s2 = _sums(self.s2, heavy * away)
             means, sds = _mean_and_sd(count[:-1], total[:-1], centre, s1[:-1], s2[:-1])
-            odd = self._odd(x, means, sds, count[:-1])
+            odd = self._odd(x, means, sds)
         last = (count[-1], np.array(centre), s1[-1], s2[-1], total[-1])
         streaks = self.streaks
         if odd.any():
@@ -468,13 +484,13 @@ class Moments:
         after = Moments(self.rows + len(x), last[0], last[1], last[2], last[3], weight, streaks)
         return after._centred() if int(after.rows) % BLOCK == 0 else after, means, sds, count[:-1]
 
-    def _odd(self, x: np.ndarray, means: np.ndarray, sds: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def _odd(self, x: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
         """Which columns must be taken entry by entry: those with far entries or with a streak (D,)."""
         if not len(x):
             return np.zeros(x.shape[1], bool)
         # the limit falls with the count, so that what no limit calls far is not far
         odd: np.ndarray = (np.abs(x - means) > FAR * sds).any(axis=0) | ~np.isfinite(sds[-1])
-        return np.asarray(odd | self._young(counts[0]))
+        return np.asarray(odd | self._young())
 
     def _centred(self) -> Moments:
         """The same moments, of sums about the mean."""
@@ -516,6 +532,22 @@ class Moments:
         return Moments(loaded.pop("rows"), **loaded)
 
 
+class Scan(NamedTuple):
+    """The moments of D columns after n rows, and the facts before each row.
+
+    Attributes:
+        after: the moments after all rows.
+        mean, sd, counts: (n, D), the means, standard deviations and counts before each row.
+        spread: (n, D), whether a standard deviation is more than rounding error.
+    """
+
+    after: Moments
+    mean: np.ndarray
+    sd: np.ndarray
+    counts: np.ndarray
+    spread: np.ndarray
+
+
 def _require_possible(loaded: Mapping[str, np.ndarray], field: str) -> None:
     """Refuse running moments that no numbers have."""
     count = loaded["count"]
@@ -538,12 +570,6 @@ def _sums(before: np.ndarray, entries: np.ndarray) -> np.ndarray:
     sums[0] = before
     sums[1:] = entries
     return np.cumsum(sums, axis=0)
-
-
-def _fixed(mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays that nobody changes."""
-    mean.flags.writeable = sd.flags.writeable = False
-    return mean, sd
 
 
 def _some(total: np.ndarray) -> np.ndarray:
@@ -652,14 +678,15 @@ class TargetScaler:
         if np.count_nonzero(np.isfinite(y)) < len(y):
             raise DataError(f"targets must be finite; row {int(np.argmin(np.isfinite(y)))} of these is not.")
         if learn:
-            after, mean, sd, count = state.scan(y, weights)
+            after, mean, sd, count, spread = state.scan(y, weights)
         else:
             after = state
             shape = y.shape
-            mean = np.broadcast_to(state.mean(), shape)
-            sd = np.broadcast_to(state.sd(), shape)
+            facts = state.facts
+            mean = np.broadcast_to(facts.mean, shape)
+            sd = np.broadcast_to(facts.sd, shape)
             count = np.broadcast_to(state.count, shape)
-        spread = known_spread(mean, sd)
+            spread = np.broadcast_to(facts.spread, shape)
         scale = np.where(spread, sd, 1.0)
         limit = shrunk_clip(count, self.clip)
         z = np.where(spread, np.maximum(np.minimum((y - mean) / scale, limit), -limit), 0.0)
@@ -678,7 +705,7 @@ class TargetScaler:
         Returns:
             The mean and standard deviation in the target's units.
         """
-        location = state.mean()[0]
-        spread = state.sd()[0]
-        scale = spread if known_spread(location, spread) else 1.0
+        facts = state.facts
+        location = facts.mean[0]
+        scale = facts.sd[0] if facts.spread[0] else 1.0
         return location + scale * np.asarray(mean, np.float64), scale * np.asarray(sd, np.float64)

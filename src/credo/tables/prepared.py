@@ -71,7 +71,8 @@ class Preparation:
         if isinstance(chunk, Prepared):
             return chunk
         clean, columns = self._read_clean(chunk)
-        columns |= {name: chunk.columns[name] for name in chunk.columns if name not in self._read}
+        if not self._read.issuperset(chunk.columns):
+            columns |= {name: chunk.columns[name] for name in chunk.columns if name not in self._read}
         rest = (
             chunk.lines,
             chunk.bad,
@@ -82,9 +83,10 @@ class Preparation:
             chunk.weights,
             chunk.times,
         )
-        blank = np.zeros((len(chunk), self._first_width), np.float32)
-        every = len(chunk) == 1 and len(self._clean) == self._first_scaled
-        own = clean if every and clean is not None else np.empty((len(chunk), self._first_scaled))
+        count = chunk.lines.size
+        blank = np.zeros((count, self._first_width), np.float32)
+        every = count == 1 and len(self._clean) == self._first_scaled
+        own = clean if every and clean is not None else np.empty((count, self._first_scaled))
         rows = Prepared(columns, *rest, blank, own)
         if clean is not None and own is not clean:
             own[:, self._clean] = clean
