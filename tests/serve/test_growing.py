@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
@@ -15,8 +16,8 @@ from credo.serve.building import SNAPSHOTS
 from credo.serve.contents import Learn, Predict
 from credo.serve.growing import grown
 from credo.serve.hosting import Hosted
-from credo.serve.journal_lines import Event
-from credo.serve.learning import Growth
+from credo.serve.journal_lines import Event, ModelRow
+from credo.serve.learning import Growth, Learner, Lines
 from credo.serve.specs import read_spec
 from credo.serve.table_model import TableModel
 from credo.serve.verifying import verify
@@ -189,6 +190,66 @@ def test_classes_make_a_model_grow_where_there_is_no_room_for_them() -> None:
     room = model.schema.including([ColumnSpec("c", "numeric", has_missing=True)])
     model.session.encoding.become(room)  # type: ignore[attr-defined]
     assert not model.grows([Event(1, "1", "learn", 0.0, Learn({"a": 1.0, "b": 2.0}, "a"))])
+
+
+class Narrow(TableModel):
+    """A model that knows one column, and has room for one more."""
+
+    def __init__(self) -> None:
+        self.known = {"a"}
+
+    def knows(self, event: Event) -> bool:
+        return _names(event) <= self.known
+
+    def grows(self, events: Sequence[Event]) -> bool:
+        return len(set().union(*map(_names, events)) - self.known) > 1
+
+
+def _names(event: Event) -> set[str]:
+    assert isinstance(event.content, Learn)
+    return set(event.content.x)
+
+
+def _event(seq: int, *names: str) -> Event:
+    return Event(seq, str(seq), "learn", 0.0, Learn(dict.fromkeys(names, 1.0), 1.0))
+
+
+def _narrow() -> tuple[Learner, Hosted]:
+    """A learner without a thread, and a model that it hosts."""
+    spec = msgspec.json.encode(
+        read_spec({"target": "y", "task": "regression", "options": {"model": "linear"}})
+    )
+    hosted = Hosted(ModelRow(1, "narrow", spec, 0.0))
+    hosted.stage = "ready"
+    hosted.model = Narrow()
+    store: Any = None
+    return Learner(store, lambda _: None, lambda _: None, lambda _, growths: None), hosted
+
+
+def test_lines_of_one_group_share_the_room_that_there_is() -> None:
+    learner, hosted = _narrow()
+    bringing: dict[Hosted, list[Event]] = {}
+
+    def waits(seq: int, *names: str) -> bool:
+        event = _event(seq, *names)
+        ticket: Any = None
+        return learner._set_aside(Lines(hosted, [event], ticket), [event], bringing)
+
+    assert not waits(1, "a") and not waits(2, "a", "b") and not waits(3, "b")
+    assert waits(4, "c")  # with the line before it, for which there was room
+    assert waits(5, "a")  # after what waits
+    assert [one.entries[0].seq for one in learner._aside[hosted]] == [4, 5]  # type: ignore[union-attr]
+
+
+def test_a_model_takes_the_lines_that_it_has_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, hosted = _narrow()
+    taken: list[int] = []
+    monkeypatch.setattr(learner, "apply", lambda _, events: taken.extend(event.seq for event in events))
+    hosted.seen = 2
+    learner._take(hosted, [_event(1, "a"), _event(2, "a")])
+    learner._take(hosted, [_event(2, "a"), _event(3, "a"), _event(4, "a")])
+    learner._take(hosted, [_event(5, "a")])
+    assert taken == [3, 4, 5] and hosted.seen == 5
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def segments(
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue
-        if len(chunk) == 1:
+        if chunk.lines.size == 1:
             yield from _lone(chunk, encoding)
             continue
         blank = ~encoding.observed(chunk)
@@ -136,7 +136,7 @@ def _lone(chunk: Chunk, encoding: Encoding) -> Iterator[Block]:
     """`segments` of one row: whether it has a target matters if it was not learned from."""
     count = 0
     for learned in encoding.learned(chunk):
-        count += len(learned)
+        count += learned.lines.size
         yield learned
     if not count and not encoding.observed(chunk).all():
         forecast = encoding.encode(chunk, learn=False, need_target=False)

@@ -156,37 +156,54 @@ class Learner(Worker):
         fresh: dict[Hosted, list[Event]] = {}
         asked: dict[Hosted, list[Ask]] = {}
         lines: list[Lines] = []
+        bringing: dict[Hosted, list[Event]] = {}
         growing: list[Hosted] = []
         for item in items:
             if isinstance(item, Ask):
                 asked.setdefault(item.hosted, []).append(item)
                 continue
-            before = fresh.setdefault(item.hosted, [])
-            if not self._set_aside(item, before, growing):
-                lines.append(item)
-                before += _events_of([item])
+            events = _events_of([item])
+            waiting = item.hosted in self._aside
+            if self._set_aside(item, events, bringing):
+                if not waiting:
+                    growing.append(item.hosted)
+                continue
+            lines.append(item)
+            if events:
+                fresh.setdefault(item.hosted, []).extend(events)
         for hosted, events in fresh.items():
             self._take(hosted, events)
-        replies = [(one.ticket, self._reply(one)) for one in lines]
+        replies: list[tuple[Ticket, Reply]] = []
+        for one in lines:
+            replies.append((one.ticket, self._reply(one)))
         for hosted, asks in asked.items():
             replies += self._forecast(hosted, asks)
         answer_all(replies)
         for hosted in growing:  # once it has taken the lines before
             self._start_growing(hosted)
-        return [hosted for hosted, events in fresh.items() if events]
+        return fresh
 
-    def _set_aside(self, lines: Lines, before: list[Event], growing: list[Hosted]) -> bool:
-        """Whether lines wait until their model has programs for them, as all that come after them do. What is
-        to be taken `before` them may need the room that there is.
+    def _set_aside(self, lines: Lines, events: list[Event], bringing: dict[Hosted, list[Event]]) -> bool:
+        """Whether lines wait until their model has programs for them, as all that come after them do.
+
+        Arguments:
+            lines: the lines.
+            events: the new ones among them.
+            bringing: by models, the lines of this group before these that bring columns or classes, and may
+                need the room that there is; these join them if they are taken.
         """
-        hosted = lines.hosted
         if self._through:
             return False
+        hosted = lines.hosted
         if hosted not in self._aside:
-            if not _growing(hosted, [*before, *_events_of([lines])]):
+            new = _bringing(hosted, events)
+            if not new:
+                return False
+            before = bringing.setdefault(hosted, [])
+            if not _growing(hosted, [*before, *new]):
+                before += new
                 return False
             self._aside[hosted] = []
-            growing.append(hosted)
         self._aside[hosted].append(lines)
         return True
 
@@ -232,10 +249,11 @@ class Learner(Worker):
             self._through = before
 
     def _take(self, hosted: Hosted, events: list[Event]) -> None:
-        # a challenger that came while lines were set aside has them from the journal
-        events = [event for event in events if event.seq > hosted.seen]
-        if not events:
+        if events[-1].seq <= hosted.seen:
             return
+        if events[0].seq <= hosted.seen:
+            # a challenger that came while lines were set aside has them from the journal
+            events = [event for event in events if event.seq > hosted.seen]
         hosted.seen = events[-1].seq
         if hosted.stage == "ready":
             self.apply(hosted, events)
@@ -361,6 +379,20 @@ def _events_of(items: Sequence[Lines]) -> list[Event]:
 def _last(lines: Lines) -> int:
     """The number of the last new line; 0 where all came again."""
     return max((event.seq for event in _events_of([lines])), default=0)
+
+
+def _bringing(hosted: Hosted, events: Sequence[Event]) -> list[Event]:
+    """The lines that bring a column or a class which the model or its challenger does not know."""
+    models = [hosted.model]
+    if hosted.challenger is not None:
+        models.append(hosted.challenger.model)
+    bringing: list[Event] = []
+    for event in events:
+        for model in models:
+            if isinstance(model, TableModel) and not model.knows(event):
+                bringing.append(event)
+                break
+    return bringing
 
 
 def _growing(hosted: Hosted, events: Sequence[Event]) -> list[Hosted]:

@@ -120,7 +120,8 @@ class Writer(Worker):
             if items:
                 self.learner.submit(items)
             with self._inbox.turn:
-                self.waiting -= sum(task.size for task in tasks)
+                for task in tasks:
+                    self.waiting -= task.size
             self.learner.wait_until_taken(PAUSE)
 
     def _transact(self, tasks: list[Task]) -> list[Item]:

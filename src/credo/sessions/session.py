@@ -737,17 +737,22 @@ class Session(Runner):
         """
         forecasts: list[Forecasts] = []
         steps: list[Steps] = []
-        require_representable("levels", levels)
-        asked = np.asarray(levels, np.float32) if self.regression and len(levels) else None
+        asked = None
+        if len(levels):
+            require_representable("levels", levels)
+            asked = np.asarray(levels, np.float32) if self.regression else None
         for block in segments(rows, self.encoding, weights, self._times(rows, times)):
             if not block.labelled:
-                forecasts.append(self.predict(block, levels))
+                unlearned = self.predict(block, levels)
+                if len(unlearned.lines):
+                    forecasts.append(unlearned)
                 continue
             columns: list[Columns] = []
             self._learn_block(block, steps, columns, asked)
-            classes = () if self.regression else self.encoding.classes
-            forecasts += [in_columns(block.lines, classes, columns, block.y)] if columns else []
-        return [one for one in forecasts if len(one.lines)], join(steps)
+            if columns:
+                classes = () if self.regression else self.encoding.classes
+                forecasts.append(in_columns(block.lines, classes, columns, block.y))
+        return forecasts, join(steps) if steps else None
 
     def _learn_block(
         self,
