@@ -92,6 +92,6 @@ def test_a_decision_of_the_default_wakes_no_other_thread(arms: int) -> None:
     one.decide(np.zeros(10))
     programs: Any = one._engine.programs
     (asked,) = programs._ask.values()
-    row = jax.ShapeDtypeStruct((asked.write._layout.size,), np.uint32)
+    row = jax.ShapeDtypeStruct((asked.write.own.words.size,), np.uint32)
     ready = most_ready(asked.program.lower(*programs._form.blank, row).compile().as_text())
     assert len(ready) > 5 and max(ready.values()) <= 8
