@@ -223,6 +223,12 @@ def test_the_scales_of_a_bank_are_weighed_over_all_members_and_others_have_the_s
     assert widths.scales == pytest.approx({0.0: 0.25, 1.0: 0.75}) and widths.tails == pytest.approx(0.0)
 
 
+def test_the_weight_of_the_regression_on_forecasts_is_its_share() -> None:
+    bank = credo.Experts([credo.BetaBernoulli(a=a) for a in (1.0, 3.0)])
+    belief: Any = credo.Stacked(bank, credo.Bernoulli()).init()
+    assert bank_summary._stacked(belief) == pytest.approx(float(belief.share)) == pytest.approx(0.1)
+
+
 def test_members_without_a_variance_have_no_scales() -> None:
     plain = credo.GaussianClasses(2, credo.Bernoulli())
     model = credo.Model(credo.Linear(1), credo.Bernoulli())

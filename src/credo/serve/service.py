@@ -21,7 +21,7 @@ from credo.serve.growing import Grower, able
 from credo.serve.hosting import Hosted
 from credo.serve.journal_lines import Event, ModelRow, time_of
 from credo.serve.journal_store import Store
-from credo.serve.learning import Ask, Built, Call, Growth, Learner, Lines, Ticket, answer_all
+from credo.serve.learning import Ask, Built, Call, Learner, Lines, Ticket, answer_all
 from credo.serve.options import ServiceOptions
 from credo.serve.problems import JSON, LINES, Problem, Reply, encode, problem_reply
 from credo.serve.requests import Columns, read_request
@@ -274,12 +274,12 @@ class Service:
         remember = self.options.keep if self.options.remember is None else self.options.remember
         self.store = Store(folder / JOURNAL, write=True, remember=remember)
         self.hosts: dict[str, Hosted] = {}
-        grow = self._grow if able() else None
-        self.learner = Learner(Store(folder / JOURNAL), self._build, self._after, grow)
-        self.writer = Writer(self.store, self.learner)
-        self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.builder = Builder(folder, self._built)
         self.grower = Grower(folder, self._grown)
+        grow = self.grower.grow if able() else None
+        self.learner = Learner(Store(folder / JOURNAL), self.builder.build, self._after, grow)
+        self.writer = Writer(self.store, self.learner)
+        self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer, self.options.keep)
         self.refused = 0
         self.callers = Callers()
         self._threads = (self.writer, self.learner, self.snapshots, self.builder, self.grower)
@@ -354,14 +354,8 @@ class Service:
         hosts = list(self.hosts.values())
         return hosts + [one.challenger for one in hosts if one.challenger is not None]
 
-    def _build(self, hosted: Hosted) -> None:
-        self.builder.build(hosted)
-
     def _built(self, built: Built) -> None:
         self.learner.submit([built])
-
-    def _grow(self, hosted: Hosted, growths: list[Growth]) -> None:
-        self.grower.grow(hosted, growths)
 
     def _grown(self, hosted: Hosted, upto: int) -> None:
         self._call(lambda: self.learner.resume(hosted, upto))

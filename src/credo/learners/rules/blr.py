@@ -148,11 +148,6 @@ class _Start:
     inner: Array
     weights: Array | None = None
 
-    def shift(self, prior: Covariance, weights: Array) -> Array:
-        """The shift S0 J' w (P,) of the mean, for the prior covariance S0."""
-        cross, _ = prior.couple(self.local.rows)
-        return cross.pull(weights)
-
 
 @record
 class BLRRule(Rule):
@@ -237,7 +232,8 @@ class BLRRule(Rule):
             if self.iterations > 1:
                 state = jax.lax.fori_loop(1, self.iterations, advance, state)
         else:
-            away = start.shift(cov, start.weights), first.rows.pull(start.weights), iterate
+            cross, _ = cov.couple(first.rows)
+            away = cross.pull(start.weights), first.rows.pull(start.weights), iterate
             state = jax.lax.fori_loop(0, self.iterations, advance, away)
         shift, _, iterate = state
         return Step(mean + shift, iterate.finish(), first, start.inner)
