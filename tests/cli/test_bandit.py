@@ -49,7 +49,7 @@ def test_a_play_is_reported_and_repeated_bit_by_bit(credo: Command, tmp_path: Pa
     assert 90 < data["scores"]["total_reward"]["mean"] <= 200
     assert sum(data["propensities"]["counts"]) == 600
     assert {path.name for path in (folder / "plots").iterdir()} == {
-        *("regret.png", "pulls.png", "calibration.png", "propensities.png")
+        *("regret.svg", "pulls.svg", "calibration.svg", "propensities.svg")
     }
     page = (folder / "report.html").read_text()
     assert page.count("data:image/png") == 4 and "credo bandit run" in page and data["verdict"] in page
@@ -85,7 +85,7 @@ def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path
     assert data["support"]["blue"]["ess"] == course.support.ess
     assert [one["policy"] for one in data["estimates"]] == ["blue", "uniform"]
     assert {path.name for path in (tmp_path / "seen" / "plots").iterdir()} == {
-        *("policies.png", "over-time-1.png", "over-time-2.png")
+        *("policies.svg", "over-time-1.svg", "over-time-2.svg")
     }
     page = (tmp_path / "seen" / "report.html").read_text()
     assert page.count("data:image/png") == 3 and "The log earned" in page and "40 of 400" in page

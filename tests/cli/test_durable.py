@@ -52,9 +52,8 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.optimised
 def test_a_killed_run_goes_on_bitwise_with_its_files(
-    credo: Command, tmp_path: Path, kill_after: Path, monkeypatch: pytest.MonkeyPatch
+    credo: Command, tmp_path: Path, kill_after: Path
 ) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
     path = numbers(tmp_path / "t.csv", 230)
     lines = path.read_text().splitlines()
     lines[90], lines[171] = lines[90].rpartition(",")[0] + ",", "1,2"  # no target; torn
@@ -75,10 +74,7 @@ def test_a_killed_run_goes_on_bitwise_with_its_files(
 
 
 @pytest.mark.slow
-def test_the_place_in_a_file_is_part_of_the_belief(
-    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
+def test_the_place_in_a_file_is_part_of_the_belief(credo: Command, tmp_path: Path) -> None:
     lines = numbers(tmp_path / "all.csv", 90).read_text().splitlines(keepends=True)
     (tmp_path / "t.csv").write_text("".join(lines[:61]))
     assert credo("learn", "all.csv", *LINEAR, "--out", "all").status == 0
@@ -109,10 +105,7 @@ def test_the_place_in_a_file_is_part_of_the_belief(
 
 
 @pytest.mark.slow
-def test_the_place_in_a_named_set_is_part_of_the_belief(
-    credo: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
+def test_the_place_in_a_named_set_is_part_of_the_belief(credo: Command) -> None:
     small = ("--model", "linear", "--test-rows", -1, "-q")
     assert credo("learn", "wine", *small, "--limit", 90, "--chunk", 40, "--out", "all").status == 0
     assert credo("learn", "wine", *small, "--limit", 50, "--chunk", 40, "--out", "o").status == 0
@@ -127,7 +120,6 @@ def test_the_place_in_a_named_set_is_part_of_the_belief(
 def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
     path = numbers(tmp_path / "t.csv", 40)
     assert credo("learn", path, *LINEAR, "--out", "o").status == 0
     before = {file: file.read_bytes() for file in (tmp_path / "o").rglob("*.*")}
@@ -170,10 +162,7 @@ def _refuse(*_: object) -> Path:
 
 
 @pytest.mark.slow
-def test_two_runs_into_one_folder_are_refused(
-    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
+def test_two_runs_into_one_folder_are_refused(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     for folder in ("runs/t/unfinished", "o/unfinished"):
         (tmp_path / folder).mkdir(parents=True)
@@ -199,10 +188,7 @@ def test_two_runs_into_one_folder_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_predictions_are_those_that_are_scored(
-    credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
+def test_predictions_are_those_that_are_scored(credo: Command, tmp_path: Path, suffix: str) -> None:
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
@@ -238,10 +224,7 @@ def test_predictions_are_those_that_are_scored(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_predictions_go_on_where_a_new_class_comes(
-    credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
+def test_predictions_go_on_where_a_new_class_comes(credo: Command, tmp_path: Path, suffix: str) -> None:
     names = ["v" if i == 1010 else "tu"[i % 2] if i % 50 else "" for i in range(1020)]
     path = write(tmp_path / "t.csv", ["a", "y"], [[i % 7, name] for i, name in enumerate(names)])
     file = f"p.{suffix}"

@@ -57,7 +57,7 @@ def test_a_series_is_forecast_and_scored_beside_the_naive_forecasts(credo: Comma
     for line, on in zip(lines, announced, strict=False):
         weekend = dt.date.fromisoformat(line["time"]).weekday() > 4
         assert abs(float(line["mean"]) - (20 + 4 * weekend + 6 * on)) < 1.5
-    assert {"forecast.png", "horizons.png"} <= {
+    assert {"forecast.svg", "horizons.svg"} <= {
         path.name for path in (tmp_path / "runs/shop/plots").iterdir()
     }
     report = (tmp_path / "runs/shop/report.html").read_text()

@@ -51,7 +51,7 @@ def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Comman
         "versions",
     } <= set(data)
     plots = {path.name for path in (folder / "plots").iterdir()}
-    assert plots == {"rmse.png", "nlpd.png", "reliability.png", "bands.png", "parameters.png"}
+    assert plots == {"rmse.svg", "nlpd.svg", "reliability.svg", "bands.svg", "parameters.svg"}
     assert not [path for path in (tmp_path / "runs").iterdir() if path.name != "t"]
 
 
@@ -275,17 +275,6 @@ def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo: Command, tmp_p
 
 
 @pytest.mark.slow
-def test_without_matplotlib_there_is_a_report_without_plots(
-    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("credo.plots.available", lambda: False)
-    outcome = credo("learn", numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
-    assert outcome.status == 0 and "matplotlib is not installed" in outcome.err
-    assert "matplotlib is not installed" in (tmp_path / "runs/t/report.html").read_text()
-    assert not (tmp_path / "runs/t/plots").exists()
-
-
-@pytest.mark.slow
 def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> None:
     outcome = credo(
         "learn", "digits", "--limit", 60, "--test-rows", 20, "--model", "mlp:4", "--posterior", "low-rank:2"
@@ -312,7 +301,7 @@ def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
     assert found["rows"] == 60 and rises == sorted(rises, reverse=True) and rises[0] > 0.5
     assert {"nlpd", "nlpd_se", "rmse"} == set(next(iter(found["columns"].values())))
     assert "Importance of the columns" in (tmp_path / "o/report.html").read_text()
-    assert (tmp_path / "o/plots/importance.png").is_file()
+    assert (tmp_path / "o/plots/importance.svg").is_file()
     assert credo(*columns, "--test", test, "--no-importance", "--out", "p").status == 0
     assert "importance" not in json.loads((tmp_path / "p/metrics.json").read_text())
     latest = credo(*columns, "--importance", "--out", "q")

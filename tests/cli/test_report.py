@@ -29,7 +29,7 @@ REPORT = Report(
     settings={"learning_rate": 0.1, "delay": None},
     command="credo play",
     data={"total": 3.5, "versions": {"credo": "1"}},
-    draw=lambda: {"curve": Picture(b"\x89PNG", "The curve.")},
+    draw=lambda: {"curve": Picture(b"<svg/>", "The curve.")},
 )
 
 
@@ -50,27 +50,20 @@ def test_a_terminal_shows_main_tables_and_meanings_where_there_is_room(
 
 
 def test_a_page_opens_main_tables_folds_the_others_and_lists_the_rest() -> None:
-    text = page(REPORT, REPORT.draw(), ["a hint"])
+    text = page(REPORT, REPORT.draw())
     assert text.index('<p class="verdict">It went well.') < text.index("<img") < text.index("<table")
     assert '<p class="soft">A play: 3 rows.</p>' in text and "<p>It may rain.</p>" in text
     assert "<details open><summary><h2>Scores</h2>" in text and "<details><summary><h2>Members</h2>" in text
     assert "<code>&lt;linear&gt;</code>" in text and text.count("<th>meaning</th>") == 1
     assert "<h2>Rows</h2><ul><li>one was bad</li></ul>" in text and "Nothing" not in text
-    assert "<h2>Notes</h2><ul><li>a hint</li><li>a note</li></ul>" in text
+    assert "<h2>Notes</h2><ul><li>a note</li></ul>" in text
     assert "<td>learning rate</td>" in text and "delay" not in text and "credo play with credo 1" in text
 
 
-def test_a_report_that_was_cut_short_is_its_json_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_that_was_cut_short_is_its_json_alone(tmp_path: Path) -> None:
     write(REPORT, tmp_path, whole=False)
     assert json.loads((tmp_path / "report.json").read_text()) == REPORT.data
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     write(REPORT, tmp_path)
-    assert (tmp_path / "plots/curve.png").read_bytes() == b"\x89PNG" and capsys.readouterr().err == ""
-    monkeypatch.setattr("credo.plots.available", lambda: False)
-    write(REPORT, tmp_path, quiet=True)
-    assert capsys.readouterr().err == ""
-    write(REPORT, tmp_path)
-    hint = "matplotlib is not installed"
-    assert hint in capsys.readouterr().err and hint in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "plots/curve.svg").read_bytes() == b"<svg/>"
+    assert "data:image/svg+xml;base64," in (tmp_path / "report.html").read_text()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import matplotlib as mpl
 
-from credo.plots import COMPACT_PALETTE, PALETTE, compact_figure, new_figure, png, style
+from credo.plots import COMPACT_PALETTE, PALETTE, new_figure, png, style
 
 
 def test_a_style_ends_with_its_context() -> None:
     with mpl.rc_context({"font.size": 7.0}):
         with style():
             assert mpl.rcParams["font.size"] == 12.0
-        assert mpl.rcParams["font.size"] == 7.0
-        with compact_figure():
-            assert mpl.rcParams["font.size"] == 10.5
         assert mpl.rcParams["font.size"] == 7.0
 
 
@@ -25,14 +22,6 @@ def test_the_same_drawing_gives_the_same_bytes() -> None:
             return png(figure)
 
     assert drawing() == drawing()
-
-
-def test_compact_panels_share_their_horizontal_axis() -> None:
-    with compact_figure((3, 1)) as drawing:
-        upper, lower = drawing.panels
-        upper.set_xlim(0, 7)
-        assert lower.get_xlim() == (0, 7) and drawing.png == b""
-    assert drawing.png.startswith(b"\x89PNG")
 
 
 def test_both_palettes_have_the_same_names() -> None:

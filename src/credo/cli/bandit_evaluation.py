@@ -136,14 +136,14 @@ def _scores(comparison: Comparison) -> Section:
 def _draw(comparison: Comparison, courses: Mapping[str, Course]) -> dict[str, Picture]:
     """The plots by file name without suffix: all policies, and each over time."""
     caption = "What each policy would have earned, with its interval."
-    pictures = {"policies": Picture(comparison.picture(), caption)}
+    pictures = {"policies": Picture(comparison.chart().svg(), caption)}
     for number, (policy, course) in enumerate(courses.items(), 1):
         words = (
             f"{policy} ({course.whole.estimator}) from part to part of the log, beside what the log earned "
             "there. Below, how many of a part's rows count, and which share has the weight 0: an interval "
             "rests on the rows that count."
         )
-        pictures[f"over-time-{number}"] = Picture(course.picture(), words)
+        pictures[f"over-time-{number}"] = Picture(course.chart().svg(), words)
     return pictures
 
 

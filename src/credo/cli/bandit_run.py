@@ -25,14 +25,14 @@ from credo.cli.report import (
     Report,
     Section,
     Table,
-    calibration_figure,
+    calibration_chart,
     draw_reliability,
     show,
     write,
 )
 from credo.core.errors import CredoError, DataError, require_integer
 from credo.core.files import versions
-from credo.plots import compact_figure, count_rows, legend_above, thousands
+from credo.plots import Chart, Legend, Mark, Pen
 
 __all__ = ["Play", "Replay", "replay_log", "run_bandit"]
 
@@ -234,58 +234,46 @@ def _number(value: float) -> str:
 def _draw_curve(curves: Mapping[str, Any], runs: int) -> Picture:
     name = "regret" if "regret" in curves else "reward"
     curve = curves[name]
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        if runs > 1:
-            axes.fill_between(
-                curve["steps"],
-                curve["low"],
-                curve["high"],
-                color=SKY,
-                alpha=0.35,
-                linewidth=0,
-                label="80% of runs",
-            )
-        axes.plot(curve["steps"], curve["median"], color=BLUE, label="median" if runs > 1 else name)
-        axes.set_xlabel("decisions")
-        axes.set_ylabel(f"cumulative {name}")
-        axes.set_xlim(0, curve["steps"][-1])
-        axes.set_ylim(0 if curve["low"].min() >= 0 else None, None)
-        count_rows(axes)
-        axes.yaxis.set_major_formatter(thousands())
-        legend_above(axes, 2)
+    chart = Chart(label="decisions", low=0.0, high=float(curve["steps"][-1]))
+    panel = chart.panels[0]
+    panel.label = f"cumulative {name}"
+    panel.low = 0.0 if curve["low"].min() >= 0 else None
+    if runs > 1:
+        panel.band(curve["steps"], curve["low"], curve["high"], SKY, opacity=0.35, name="80% of runs")
+    panel.line(curve["steps"], curve["median"], Pen(BLUE), name="median" if runs > 1 else name)
+    panel.legend = Legend(columns=2)
+    chart.count_rows()
     words = (
         "How much more the best allowed arms were expected to earn than the chosen ones, summed over the "
         "decisions: the flatter, the less there is left to learn."
         if name == "regret"
         else "The rewards so far. What the best arms would have earned is not known."
     )
-    return Picture(drawing.png, words)
+    return Picture(chart.svg(), words)
 
 
 def _draw_pulls(pulls: np.ndarray) -> Picture:
     shares = pulls / pulls.sum(axis=1, keepdims=True)
     arms = np.arange(shares.shape[1])
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        axes.bar(arms, shares.mean(axis=0), color=SKY, label="mean of the runs")
-        if len(pulls) > 1:
-            for number, run in enumerate(shares):
-                axes.plot(arms, run, ".", color=BLUE, markersize=5, label="" if number else "a run")
-        if len(arms) <= MOST_LABELS:
-            axes.set_xticks(arms)
-        axes.set_xlabel("arm")
-        axes.set_ylabel("share of the decisions")
-        legend_above(axes, 2)
-    return Picture(drawing.png, "How often each arm was chosen.")
+    chart = Chart(label="arm", whole=True)
+    panel = chart.panels[0]
+    panel.label = "share of the decisions"
+    panel.bars(arms, shares.mean(axis=0), 0.8, SKY, name="mean of the runs")
+    if len(pulls) > 1:
+        panel.dots(np.tile(arms, len(shares)), shares.ravel(), BLUE, size=2.5, name="a run")
+    panel.legend = Legend(columns=2)
+    panel.low = 0.0
+    if len(arms) <= MOST_LABELS:
+        chart.marks = [Mark(arm, str(arm)) for arm in arms.tolist()]
+    return Picture(chart.svg(), "How often each arm was chosen.")
 
 
 def _draw_calibration(calibration: np.ndarray) -> Picture:
     claimed, best, count = calibration
-    with calibration_figure("share that was the best", "probability of the choice", "arms") as drawing:
-        draw_reliability(drawing, np.column_stack([count, claimed, best]), "arms")
+    chart = calibration_chart("share that was the best", "probability of the choice", "arms")
+    draw_reliability(chart, np.column_stack([count, claimed, best]), "arms")
     return Picture(
-        drawing.png,
+        chart.svg(),
         "Of the arms that were to be chosen with a probability, how many were the best. Thompson sampling "
         "chooses an arm as often as it believes it to be the best, so its points should lie on the diagonal; "
         "policies that are greedy, or explore more, need not.",
@@ -295,18 +283,16 @@ def _draw_calibration(calibration: np.ndarray) -> Picture:
 def _draw_propensities(propensities: np.ndarray) -> Picture:
     steps = propensities.shape[1]
     tenths = np.array_split(np.arange(steps), min(10, steps))
-    with compact_figure((1, 1)) as drawing:
-        axes, below = drawing.panels
-        edges = np.linspace(0.0, 1.0, 21)
-        for panel, part, words in ((axes, tenths[0], "first"), (below, tenths[-1], "last")):
-            counts, _ = np.histogram(propensities[:, part], bins=edges)
-            panel.bar(edges[:-1] + 0.025, counts / counts.sum(), width=0.045, color=SKY)
-            panel.set_ylabel("share")
-            panel.set_title(f"The {words} tenth of the decisions", fontsize=10)
-        below.set_xlabel("propensity of the chosen arm")
-        below.set_xlim(0, 1.02)
+    chart = Chart((1, 1), label="propensity of the chosen arm", low=0.0, high=1.02)
+    edges = np.linspace(0.0, 1.0, 21)
+    for panel, part, words in zip(chart.panels, (tenths[0], tenths[-1]), ("first", "last"), strict=True):
+        counts, _ = np.histogram(propensities[:, part], bins=edges)
+        panel.bars(edges[:-1] + 0.025, counts / counts.sum(), 0.045, SKY)
+        panel.low = 0.0
+        panel.label = "share"
+        panel.title = f"The {words} tenth of the decisions"
     return Picture(
-        drawing.png,
+        chart.svg(),
         "The probability with which the chosen arm was drawn, which off-policy evaluation divides by. The "
         f"least one is {propensities.min():.3g}.",
     )

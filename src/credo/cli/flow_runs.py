@@ -11,7 +11,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +29,8 @@ from credo.flows import FlowOperator, History, Tasks
 from credo.flows.objective import stage_loss
 from credo.flows.settings import Settings, read_settings
 from credo.flows.storage import operator_file, read_history, read_tree, save_operator
-from credo.plots import compact_figure, legend_above
+from credo.plots import Chart, Legend, Panel, Pen
 from credo.sessions.run_summary import number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["OPERATOR", "Examination", "Order", "evaluate_flow", "read_config", "scores_section", "train_flow"]
 
@@ -175,7 +172,7 @@ def train_flow(words: Order) -> int:
             trained,
             notes={"settings": settings.plain, "steps": history.steps, "scores": report.data["scores"]},
         )
-        write(report, place.files, quiet=words.quiet)
+        write(report, place.files)
         place.commit()
     show(report)
     note(f"report: {place.path}/report.html   operator: {place.path}/{OPERATOR}", words.quiet)
@@ -345,64 +342,65 @@ def _loss(losses: Any, floors: Any) -> Picture:
     width = min(len(loss), max(5, len(loss) // 50))
     known = bool(np.isfinite(floor).all())
     curve = loss - floor if known else loss
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        axes.plot(steps, curve, color=SKY, linewidth=0.6, label="each step")
-        axes.plot(steps, _smooth(curve, width), color=BLUE, label=f"mean of {width} steps")
-        if known:
-            axes.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
-            # most of a training is near the floor, so the axis is linear there and logarithmic above
-            noise = float(np.std(curve[-max(5, len(curve) // 4) :]))
-            linear = float(np.clip(10 ** np.ceil(np.log10(noise + 1e-12)), *LINEAR))
-            axes.set_yscale("symlog", linthresh=linear)
-            axes.set_ylim(min(1.5 * float(np.min(curve)), -linear), None)
-        axes.set_xlabel("steps")
-        axes.set_ylabel("loss above its floor (nats)" if known else "loss (nats)")
-        legend_above(axes, 3)
+    chart = Chart(label="steps", whole=True)
+    panel = chart.panels[0]
+    panel.label = "loss above its floor (nats)" if known else "loss (nats)"
+    panel.line(steps, curve, Pen(SKY, 0.6), name="each step")
+    panel.line(steps, _smooth(curve, width), Pen(BLUE), name=f"mean of {width} steps")
+    if known:
+        panel.across(0.0, _FLOOR, name="exact floor")
+        # most of a training is near the floor, so the axis is linear there and logarithmic above
+        noise = float(np.std(curve[-max(5, len(curve) // 4) :]))
+        panel.linear = float(np.clip(10 ** np.ceil(np.log10(noise + 1e-12)), *LINEAR))
+        panel.low = min(1.5 * float(np.min(curve)), -panel.linear)
+    panel.legend = Legend(columns=3)
     words = (
         "The training loss minus the least that it can be in expectation, minus the log evidence of the same "
         "observations. It is noisy, but its mean cannot lie below 0 where densities are exact."
         if known
         else "The training loss. How low it can be is not known for these tasks."
     )
-    return Picture(drawing.png, words)
-
-
-def _at_least(axes: Axes, curve: np.ndarray) -> None:
-    """An axis that does not stretch rounding errors over the whole picture."""
-    if np.max(np.abs(curve)) < NARROW:
-        axes.set_ylim(-NARROW, NARROW)
+    return Picture(chart.svg(), words)
 
 
 def _validation(checks: Mapping[str, Any]) -> Picture:
     known = bool(np.isfinite(checks["floor"]).all())
     curve = np.subtract(checks["loss"], checks["floor"]) if known else np.asarray(checks["loss"])
-    with compact_figure((1, 1)) as drawing:
-        above, below = drawing.panels
-        above.plot(checks["step"], curve, color=BLUE, marker=".", label="loss")
-        if known:
-            above.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
-            _at_least(above, curve)
-        above.set_ylabel("nats above the floor" if known else "loss (nats)")
-        legend_above(above, 2)
-        below.plot(checks["step"], checks["kde"], color=BLUE, marker=".", label="kernel density")
-        below.plot(checks["step"], checks["gaussian"], color=ORANGE, marker=".", label="normal distribution")
-        below.set_xlabel("steps")
-        below.set_ylabel("cross-entropy (nats)")
-        legend_above(below, 2)
-    return Picture(drawing.png, "Scores on fresh sequences, which are the same at every validation.")
+    chart = Chart((1, 1), label="steps", whole=True)
+    above, below = chart.panels
+    above.label = "nats above the floor" if known else "loss (nats)"
+    _dotted(above, checks["step"], curve, BLUE, "loss")
+    if known:
+        above.across(0.0, _FLOOR, name="exact floor")
+        if np.max(np.abs(curve)) < NARROW:  # an axis that does not stretch rounding errors over the picture
+            above.low = -NARROW
+            above.high = NARROW
+    above.legend = Legend(columns=2)
+    below.label = "cross-entropy (nats)"
+    _dotted(below, checks["step"], checks["kde"], BLUE, "kernel density")
+    _dotted(below, checks["step"], checks["gaussian"], ORANGE, "normal distribution")
+    below.legend = Legend(columns=2)
+    return Picture(chart.svg(), "Scores on fresh sequences, which are the same at every validation.")
+
+
+_FLOOR = Pen(GREY, 1.2, "5 3")
+
+
+def _dotted(panel: Panel, x: Any, y: Any, color: str, name: str) -> None:
+    """Draw a line with a dot at each point."""
+    panel.line(x, y, Pen(color), name=name)
+    panel.dots(x, y, color)
 
 
 def _stages(stages: Mapping[str, Any]) -> Picture:
     places = np.arange(1, len(stages["loss"]) + 1)
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        axes.plot(places, stages["kde"], color=BLUE, label="kernel density of the particles")
-        axes.plot(places, stages["gaussian"], color=ORANGE, label="their normal distribution")
-        axes.set_xlabel("observations")
-        axes.set_ylabel("cross-entropy (nats)")
-        legend_above(axes, 2)
-    return Picture(drawing.png, "The last validation, observation by observation.")
+    chart = Chart(label="observations", whole=True)
+    panel = chart.panels[0]
+    panel.label = "cross-entropy (nats)"
+    panel.line(places, stages["kde"], Pen(BLUE), name="kernel density of the particles")
+    panel.line(places, stages["gaussian"], Pen(ORANGE), name="their normal distribution")
+    panel.legend = Legend(columns=2)
+    return Picture(chart.svg(), "The last validation, observation by observation.")
 
 
 def _particles(operator: flows.FlowOperator, tasks: flows.Tasks[Any]) -> Picture:
@@ -422,18 +420,16 @@ def _particles(operator: flows.FlowOperator, tasks: flows.Tasks[Any]) -> Picture
         if place in SHOWN:
             shown = (stage.values, new, stage.targets)
             sets.append((place + 1, [np.asarray(each)[:, :2] for each in shown]))
-    with compact_figure((1,) * len(sets)) as drawing:
-        drawing.figure.set_size_inches(5.4, 3.6 * len(sets))
-        for axes, (place, (before, after, exact)) in zip(drawing.panels, sets, strict=True):
-            axes.plot(*before.T, ".", color=GREY, alpha=0.5, markersize=4, label="before")
-            if len(exact) > 1 and np.isfinite(exact).all():
-                axes.plot(*exact.T, "x", color=ORANGE, markersize=4, label="exact posterior")
-            axes.plot(*after.T, ".", color=BLUE, markersize=4, label="after")
-            axes.set_title(f"Update {place}", fontsize=10, loc="right")
-            axes.set_ylabel("second coordinate")
-        drawing.panels[-1].set_xlabel("first coordinate")
-        legend_above(drawing.panels[0], 3)
-    return Picture(drawing.png, "Particles before an update and where the operator takes them.")
+    chart = Chart((1,) * len(sets), (389.0, 259.0 * len(sets)), "first coordinate")
+    for panel, (place, (before, after, exact)) in zip(chart.panels, sets, strict=True):
+        panel.dots(before[:, 0], before[:, 1], GREY, size=2.5, opacity=0.5, name="before")
+        if len(exact) > 1 and np.isfinite(exact).all():
+            panel.dots(exact[:, 0], exact[:, 1], ORANGE, size=4.0, shape="cross", name="exact posterior")
+        panel.dots(after[:, 0], after[:, 1], BLUE, size=2.5, name="after")
+        panel.title = f"Update {place}"
+        panel.label = "second coordinate"
+    chart.panels[0].legend = Legend(columns=3)
+    return Picture(chart.svg(), "Particles before an update and where the operator takes them.")
 
 
 REPEATS = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +18,21 @@ from credo.cli.report import (
     Report,
     Section,
     Table,
-    calibration_figure,
+    calibration_chart,
     draw_reliability,
 )
 from credo.metrics.calibration import coverage_of, ece_of
 from credo.plots import (
     COMPACT_PALETTE,
-    CompactFigure,
+    RAMPS,
+    Chart,
+    Legend,
+    Mark,
+    Pen,
     Times,
-    compact_figure,
-    count_rows,
-    legend_above,
+    shade,
     shortened,
-    thousands,
+    stepped,
 )
 from credo.sessions import ChangeTally, SeriesEncoding, Tally
 from credo.sessions.bank_summary import AnyMember, BankSummary, Effect, walk_of
@@ -46,9 +48,6 @@ from credo.sessions.run_summary import (
     summarize_run,
 )
 from credo.sessions.tally import ColumnName
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["bank_sections", "draw_weights", "legend_entries", "report_of", "select_classes"]
 
@@ -172,7 +171,8 @@ def _row_sentences(rows: RowCounts) -> Iterator[str]:
 LONGEST = 36
 """The longest name of a target that fits beside an axis."""
 
-_UNSCALED: dict[str, Any] = {"linewidth": 1.0, "markersize": 3.5, "zorder": 1.9, "label": "before scaling"}
+DASHED = "5 3"
+DOTTED = "1.5 2.5"
 
 
 def _draw_scores(results: Results) -> dict[str, Picture]:
@@ -210,7 +210,7 @@ def _draw_scores(results: Results) -> dict[str, Picture]:
         pictures["parameters"] = Picture(
             _trace(tally, uncertain),
             "How the weights settle: the norm of their mean"
-            + (", and how uncertain they are." if uncertain else "."),
+            + (", and the mean posterior standard deviation of one." if uncertain else "."),
         )
     return pictures
 
@@ -219,28 +219,27 @@ def _curves(
     results: Results, ours: ColumnName, base: ColumnName, label: str, window: int, last: ColumnName | None
 ) -> bytes:
     tally = results.session.tally
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        rows, recent = tally.curve(ours, window)
-        _, overall = tally.curve(ours)
-        _, floor = tally.curve(base)
-        if tally.scored > window:
-            axes.plot(rows, recent, color=SKY, linewidth=0.9, label=f"credo, latest {window:,} rows")
-        axes.plot(rows, overall, color=BLUE, linewidth=2.2, label="credo, all rows so far")
-        axes.plot(rows, floor, color=ORANGE, linestyle="--", label=results.baseline_name)
-        curves = [recent, overall, floor]
-        if last is not None:
-            curves.append(tally.curve(last)[1])
-            axes.plot(rows, curves[-1], color=GREY, linestyle=":", label="the last value again")
-        _limits(axes, curves, rows, bottom=0.0 if ours == "loss" else None)
-        axes.set_xlabel("rows")
-        axes.set_ylabel(label)
-        count_rows(axes, tally.timeline())
-        legend_above(axes, 4 if last is None else 2)
-    return drawing.png
+    chart = Chart(label="rows")
+    panel = chart.panels[0]
+    panel.label = label
+    rows, recent = tally.curve(ours, window)
+    _, overall = tally.curve(ours)
+    _, floor = tally.curve(base)
+    if tally.scored > window:
+        panel.line(rows, recent, Pen(SKY, 0.9), name=f"credo, latest {window:,} rows")
+    panel.line(rows, overall, Pen(BLUE, 2.2), name="credo, all rows so far")
+    panel.line(rows, floor, Pen(ORANGE, dash=DASHED), name=results.baseline_name)
+    curves = [recent, overall, floor]
+    if last is not None:
+        curves.append(tally.curve(last)[1])
+        panel.line(rows, curves[-1], Pen(GREY, dash=DOTTED), name="the last value again")
+    _limit(chart, curves, rows, bottom=0.0 if ours == "loss" else None)
+    chart.count_rows(tally.timeline())
+    panel.legend = Legend(columns=4 if last is None else 2)
+    return chart.svg()
 
 
-def _limits(axes: Axes, curves: list[np.ndarray], rows: np.ndarray, bottom: float | None) -> None:
+def _limit(chart: Chart, curves: list[np.ndarray], rows: np.ndarray, bottom: float | None) -> None:
     """Limits that the first few rows, whose means jump about, do not set."""
     skip = int(np.searchsorted(rows, max(min(10.0, 0.1 * rows[-1]), 0.02 * rows[-1])))
     values = np.concatenate([curve[skip:] if skip < len(curve) else curve[-1:] for curve in curves])
@@ -250,22 +249,31 @@ def _limits(axes: Axes, curves: list[np.ndarray], rows: np.ndarray, bottom: floa
     low = float(values.min()) if bottom is None else bottom
     high = float(np.quantile(values, 0.995))
     margin = 0.06 * max(high - low, 1e-9)
-    axes.set_ylim(low if bottom is not None else low - margin, high + 2 * margin)
-    axes.set_xlim(0, rows[-1])
+    chart.panels[0].low = low if bottom is not None else low - margin
+    chart.panels[0].high = high + 2 * margin
+    chart.low = 0.0
+    chart.high = float(rows[-1])
 
 
 def _draw_classes_together(tally: Tally) -> Picture:
-    with calibration_figure("share that was right", "probability of the predicted class") as drawing:
-        if tally.unscaled.any():
-            some, sure, right = tally.unscaled[tally.unscaled[:, 0] > 0].T
-            drawing.panels[0].plot(sure / some, right / some, "s-", color=ORANGE, **_UNSCALED)
-        draw_reliability(drawing, tally.bins, "credo")
+    chart = calibration_chart("share that was right", "probability of the predicted class")
+    if tally.unscaled.any():
+        some, sure, right = tally.unscaled[tally.unscaled[:, 0] > 0].T
+        _draw_unscaled(chart, sure / some, right / some)
+    draw_reliability(chart, tally.bins, "credo")
     return Picture(
-        drawing.png,
+        chart.svg(),
         "Reliability: of the rows predicted with a probability, how many were right; on the diagonal, "
         "probabilities mean what they say. Larger dots stand for more rows."
         + _unscaled(tally, "calibration error", ece_of),
     )
+
+
+def _draw_unscaled(chart: Chart, claimed: np.ndarray, came: np.ndarray) -> None:
+    """Draw what the members' own forecasts would have come to."""
+    panel = chart.panels[0]
+    panel.line(claimed, came, Pen(ORANGE, 1.0), name="before scaling")
+    panel.dots(claimed, came, ORANGE, size=3.5, shape="square")
 
 
 def _draw_coverage(tally: Tally) -> Picture:
@@ -276,15 +284,16 @@ def _draw_coverage(tally: Tally) -> Picture:
     def inside(counts: np.ndarray) -> np.ndarray:
         return np.append(0.0, np.cumsum(counts) / counts.sum())
 
-    with calibration_figure("share of rows inside", "probability of the central interval") as drawing:
-        axes, below = drawing.panels
-        axes.plot(levels, inside(count), color=BLUE, marker="o", markersize=4, label="credo")
-        if tally.unscaled.any():
-            axes.plot(levels, inside(tally.unscaled[:, 0]), "s-", color=ORANGE, **_UNSCALED)
-        below.bar(levels[1:] - 0.5 / bins, count, width=0.9 / bins, color=SKY)
-        below.axhline(count.mean(), color=GREY, linestyle="--", linewidth=1)
+    chart = calibration_chart("share of rows inside", "probability of the central interval")
+    if tally.unscaled.any():
+        _draw_unscaled(chart, levels, inside(tally.unscaled[:, 0]))
+    panel, below = chart.panels
+    panel.line(levels, inside(count), Pen(BLUE), name="credo")
+    panel.dots(levels, inside(count), BLUE, size=4.0)
+    below.bars(levels[1:] - 0.5 / bins, count, 0.9 / bins, SKY)
+    below.across(float(count.mean()), Pen(GREY, 1.0, DASHED))
     return Picture(
-        drawing.png,
+        chart.svg(),
         "Coverage: what share of the targets lay inside the central interval of each probability. "
         "Below the diagonal the forecasts are over-confident, above it under-confident; the bars below are "
         "flat if they are calibrated." + _unscaled(tally, "coverage of the 90% interval", coverage_of),
@@ -304,20 +313,18 @@ def _unscaled(tally: Tally, name: str, measure: Callable[[np.ndarray], float]) -
 def _draw_pits(tally: Tally) -> Picture:
     edges = np.linspace(0.0, 1.0, tally.pits.shape[1] + 1)
     shares = tally.pits / np.maximum(tally.pits.sum(axis=1, keepdims=True), 1.0)
-    with compact_figure() as drawing:
-        drawing.figure.set_size_inches(5.4, 3.6)
-        axes = drawing.panels[0]
-        axes.stairs(shares[0], edges, fill=True, color=SKY, label="credo")
-        axes.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label="before scaling")
-        level = 1.0 / tally.pits.shape[1]
-        axes.axhline(level, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, max(1.15 * float(shares.max()), 2 * level))
-        axes.set_xlabel("P(Y ≤ observed)")
-        axes.set_ylabel("share of rows")
-        legend_above(axes, 3)
+    level = 1.0 / tally.pits.shape[1]
+    chart = Chart(size=(389.0, 259.0), label="P(Y ≤ observed)", low=0.0, high=1.0)
+    panel = chart.panels[0]
+    panel.label = "share of rows"
+    panel.low = 0.0
+    panel.high = max(1.15 * float(shares.max()), 2 * level)
+    panel.band(*_filled(edges, shares[0]), SKY, name="credo")
+    panel.line(*stepped(edges, shares[1]), Pen(ORANGE, 1.6), name="before scaling")
+    panel.across(level, Pen(GREY, 1.2, DASHED), name="calibrated")
+    panel.legend = Legend(columns=3)
     return Picture(
-        drawing.png,
+        chart.svg(),
         "The probability integral transform: the forecast probability of a value up to the observed one. "
         "It is flat if forecasts are calibrated, U-shaped if they are too narrow, a hill if they are too "
         "wide, and tilted if they are biased. Before scaling it is that of a normal distribution with their "
@@ -333,38 +340,33 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
         y = y[order]
         mean = mean[order]
         sd = sd[order]
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        for width, alpha in ((2, 0.25), (1, 0.45)):
-            low = mean - width * sd
-            high = mean + width * sd
-            low = np.maximum(low, 0.0) if tally.kind.whole else low  # no count lies below
-            axes.fill_between(rows, low, high, color=SKY, alpha=alpha, linewidth=0, label=f"± {width} sd")
-        axes.plot(rows, mean, color=BLUE, linewidth=1.3, label="predicted mean")
-        axes.plot(rows, y, ".", color=ORANGE, markersize=4.5, label="observed")
-        axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
-        axes.set_ylabel(target)
-        axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
-        count_rows(axes, tally.timeline() if ordered else None)
-        legend_above(axes, 4)
-    return drawing.png
+    chart = Chart(label="scored row" if ordered else "rows, sorted by predicted mean")
+    chart.low = float(rows[0])
+    chart.high = float(max(rows[-1], rows[0] + 1))
+    panel = chart.panels[0]
+    panel.label = target
+    for width, opacity in ((2, 0.25), (1, 0.45)):
+        low = mean - width * sd
+        high = mean + width * sd
+        low = np.maximum(low, 0.0) if tally.kind.whole else low  # no count lies below
+        panel.band(rows, low, high, SKY, opacity=opacity, name=f"± {width} sd")
+    panel.line(rows, mean, Pen(BLUE, 1.3), name="predicted mean")
+    panel.dots(rows, y, ORANGE, size=2.6, name="observed")
+    panel.legend = Legend(columns=4)
+    chart.count_rows(tally.timeline() if ordered else None)
+    return chart.svg()
 
 
 def _trace(tally: Tally, uncertain: bool) -> bytes:
     rows, norm, sd = tally.trace.T
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        axes.plot(rows, norm, color=BLUE)
-        axes.set_xlabel("rows")
-        axes.set_ylabel("norm of the mean weights", color=BLUE)
-        count_rows(axes, tally.timeline())
-        if uncertain:
-            other = axes.twinx()
-            other.spines["right"].set_visible(True)
-            other.grid(False)
-            other.plot(rows, sd, color=ORANGE, linestyle="--")
-            other.set_ylabel("mean posterior sd of a weight", color=ORANGE)
-    return drawing.png
+    chart = Chart((1, 1) if uncertain else (1,), label="rows")
+    chart.panels[0].label = "norm of the mean"
+    chart.panels[0].line(rows, norm, Pen(BLUE))
+    if uncertain:
+        chart.panels[1].label = "mean sd"
+        chart.panels[1].line(rows, sd, Pen(ORANGE))
+    chart.count_rows(tally.timeline())
+    return chart.svg()
 
 
 SHOWN_CLASSES = 40
@@ -434,29 +436,26 @@ def _draw_classes(tally: Tally, names: Sequence[str]) -> Picture:
     tables = tally.by_class.bins
     rows = tally.by_class.scores().rows
     shown = select_classes(rows)
-    with compact_figure() as drawing:
-        drawing.figure.set_size_inches(7.2, 4.4)
-        axes = drawing.panels[0]
-        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2)
-        for c, colour in zip(shown, COLOURS, strict=False):
-            count, predicted, observed = tables[c][tables[c][:, 0] >= LEAST].T
-            axes.plot(
-                predicted / count,
-                observed / count,
-                marker="o",
-                markersize=4,
-                linewidth=1.3,
-                color=COMPACT_PALETTE[colour],
-                label=f"{shortened(names[c], 24)} ({rows[c]:,})",
-            )
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(-0.03, 1.05)
-        axes.set_xlabel("probability of the class")
-        axes.set_ylabel("share of rows of the class")
-        axes.legend(title="class (rows)", loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9)
+    chart = Chart(size=(518.0, 317.0), label="probability of the class", low=-0.02, high=1.02)
+    panel = chart.panels[0]
+    panel.label = "share of rows of the class"
+    panel.low = -0.03
+    panel.high = 1.05
+    panel.line([0, 1], [0, 1], Pen(GREY, 1.2, DASHED))
+    for c, name in zip(shown, COLOURS, strict=False):
+        count, predicted, observed = tables[c][tables[c][:, 0] >= LEAST].T
+        colour = COMPACT_PALETTE[name]
+        panel.line(
+            predicted / count,
+            observed / count,
+            Pen(colour, 1.3),
+            name=f"{shortened(names[c], 24)} ({rows[c]:,})",
+        )
+        panel.dots(predicted / count, observed / count, colour, size=4.0)
+    panel.legend = Legend("right", title="class (rows)")
     some = "" if len(shown) == len(names) else " The most frequent and the rarest classes are shown."
     return Picture(
-        drawing.png,
+        chart.svg(),
         "Reliability of each class: of the rows that gave a class some probability, whether or not it was "
         f"the largest, how many were of that class; on the diagonal, probabilities mean what they say.{some}",
     )
@@ -529,7 +528,11 @@ def _against_naive(ahead: Ahead) -> str:
 PAST = 3
 """The number of horizons of the past that are drawn."""
 
-_LINES = {"credo": (BLUE, "-"), "naive": (GREY, ":"), "seasonal_naive": (ORANGE, "--")}
+_LINES = {
+    "credo": Pen(BLUE),
+    "naive": Pen(GREY, dash=DOTTED),
+    "seasonal_naive": Pen(ORANGE, dash=DASHED),
+}
 
 
 def _draw_steps_ahead(ahead: Ahead, encoding: SeriesEncoding) -> dict[str, Picture]:
@@ -559,42 +562,40 @@ def _fan(ahead: Ahead, encoding: SeriesEncoding, last: str) -> bytes:
     past = np.arange(max(earliest, int(history.ticks[0])), start + 1)
     steps = forecast.ticks - start
     low, lower, upper, high = forecast.quantile((0.05, 0.25, 0.75, 0.95)).T
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        axes.fill_between(steps, low, high, color=SKY, alpha=0.25, linewidth=0, label="90%")
-        axes.fill_between(steps, lower, upper, color=SKY, alpha=0.45, linewidth=0, label="50%")
-        axes.plot(steps, forecast.mean, color=BLUE, linewidth=1.3, label="mean of the forecast")
-        axes.plot(past - start, history.at(past), color=ORANGE, linewidth=1.3, label="observed")
-        axes.axvline(0.5, color=GREY, linewidth=0.8)
-        axes.set_xlabel(f"steps after {last}")
-        axes.set_ylabel(shortened(encoding.target, LONGEST))
-        legend_above(axes, 4)
-    return drawing.png
+    chart = Chart(label=f"steps after {last}")
+    panel = chart.panels[0]
+    panel.label = shortened(encoding.target, LONGEST)
+    panel.band(steps, low, high, SKY, opacity=0.25, name="90%")
+    panel.band(steps, lower, upper, SKY, opacity=0.45, name="50%")
+    panel.line(steps, forecast.mean, Pen(BLUE, 1.3), name="mean of the forecast")
+    panel.line(past - start, history.at(past), Pen(ORANGE, 1.3), name="observed")
+    panel.upright([0.5], Pen(GREY, 0.8))
+    panel.legend = Legend(columns=4)
+    return chart.svg()
 
 
 def _by_step(ahead: Ahead) -> bytes:
-    with compact_figure() as drawing:
-        axes = drawing.panels[0]
-        for name, crps in ahead.scores["crps"].items():
-            colour, style = _LINES[name]
-            axes.plot(
-                ahead.scores["horizon"], crps, color=colour, linestyle=style, marker=".", label=_NAMES[name]
-            )
-        axes.set_xlabel("steps ahead")
-        axes.set_ylabel("CRPS")
-        axes.set_ylim(bottom=0)
-        legend_above(axes, 3)
-    return drawing.png
+    chart = Chart(label="steps ahead", whole=True)
+    panel = chart.panels[0]
+    panel.label = "CRPS"
+    panel.low = 0.0
+    for name, crps in ahead.scores["crps"].items():
+        pen = _LINES[name]
+        panel.line(ahead.scores["horizon"], crps, pen, name=_NAMES[name])
+        panel.dots(ahead.scores["horizon"], crps, pen.color)
+    panel.legend = Legend(columns=3)
+    return chart.svg()
 
 
-def _name_rows(drawing: CompactFigure, names: Sequence[str]) -> Axes:
-    """The panel of a figure that gets a row for each name, from the bottom to the top."""
-    drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(names), 4))
-    axes = drawing.panels[0]
-    axes.set_yticks(range(len(names)), [shortened(name, 30) for name in names], fontsize=9)
-    axes.set_ylim(-0.7, len(names) - 0.3)
-    axes.grid(visible=False, axis="y")
-    return axes
+def _named_rows(names: Sequence[str], label: str) -> Chart:
+    """A chart that has a row for each name, from the bottom to the top, and a line at zero."""
+    chart = Chart(size=(518.0, 94.0 + 19.5 * max(len(names), 4)), label=label)
+    panel = chart.panels[0]
+    panel.marks = [Mark(place, shortened(name, 30)) for place, name in enumerate(names)]
+    panel.low = -0.7
+    panel.high = len(names) - 0.3
+    panel.line([0, 0], [panel.low, panel.high], Pen(GREY, 1.0))
+    return chart
 
 
 SHOWN = 20
@@ -648,16 +649,13 @@ def _draw_importance(found: ImportanceSummary) -> Picture:
     columns = [found["columns"][name] for name in names]
     rise = np.array([one["nlpd"] for one in columns])
     error = np.array([one["nlpd_se"] for one in columns])
-    colours = [BLUE if _matters(one) else GREY for one in columns]
-    with compact_figure() as drawing:
-        axes = _name_rows(drawing, names)
-        axes.barh(
-            range(len(names)), rise, xerr=2 * error, height=0.6, color=colours, ecolor="black", capsize=2
-        )
-        axes.axvline(0.0, color=GREY, linewidth=1.0)
-        axes.set_xlabel("rise of the NLPD if the column is shuffled (nats a row)")
+    chart = _named_rows(names, "rise of the NLPD if the column is shuffled (nats a row)")
+    panel = chart.panels[0]
+    for place, column in enumerate(columns):
+        panel.lying_bar(place, column["nlpd"], 0.6, BLUE if _matters(column) else GREY)
+    panel.whiskers(rise, np.arange(len(names)), 2 * error, Pen("#000000", 1.2), upright=False)
     return Picture(
-        drawing.png,
+        chart.svg(),
         f"{_importance(found)} Lines are two standard errors to each side; grey is no clear difference.",
     )
 
@@ -747,30 +745,17 @@ def _draw_effects(bank: BankSummary) -> Picture:
     sd = np.array([effect["sd"] for effect in effects])
     places = np.arange(len(effects))
     sure = np.abs(mean) > 2 * sd
-    with compact_figure() as drawing:
-        axes = _name_rows(drawing, [_shown(effect) for effect in effects])
-        axes.axvline(0.0, color=GREY, linewidth=1.0)
-        for which, colour in ((sure, BLUE), (~sure, GREY)):
-            axes.errorbar(
-                mean[which],
-                places[which],
-                xerr=2 * sd[which],
-                fmt="o",
-                color=colour,
-                markersize=5,
-                elinewidth=1.6,
-                capsize=3,
-            )
-        axes.set_xlabel(f"effect on {shortened(bank['effects_of'], 60)}")
+    label = f"effect on {shortened(bank['effects_of'], 60)}"
+    chart = _named_rows([_shown(effect) for effect in effects], label)
+    for which, colour in ((sure, BLUE), (~sure, GREY)):
+        chart.panels[0].whiskers(mean[which], places[which], 2 * sd[which], Pen(colour, 1.6), upright=False)
+        chart.panels[0].dots(mean[which], places[which], colour, size=5.0)
     return Picture(
-        drawing.png,
+        chart.svg(),
         f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and "
         "minus two standard deviations; in grey if that includes zero.",
     )
 
-
-MAPS = ("Blues", "Oranges", "Greens", "Purples", "PuRd")
-"""The colours of each kind of member, from light where it stands still to dark where it walks fast."""
 
 EXPERTS = ("sky", "blue", "orange", "green", "grey")
 """The colours of the experts of a mixture."""
@@ -798,34 +783,40 @@ def draw_weights(changes: ChangeTally, members: Sequence[AnyMember], times: Time
         others = 0
         colours = {k: COMPACT_PALETTE[EXPERTS[k % len(EXPERTS)]] for k in named}
     rest = 1.0 - share[:, named].sum(axis=1)
-    with compact_figure() as drawing:
-        drawing.figure.set_size_inches(7.2, 5.4)
-        axes = drawing.panels[0]
-        floor = np.zeros(len(share))
-        for k in named:
-            top = floor + share[:, k]
-            axes.stairs(top, edges, baseline=floor, fill=True, color=colours[k], label=names[k])
-            floor = top
-        if rest.max() > 1e-3:
-            label = f"the {others} others" if others > 1 else "the other one"
-            axes.stairs(np.ones(len(share)), edges, baseline=floor, fill=True, color="#dddddd", label=label)
-        axes.set_ylim(0, 1)
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_xlabel("rows")
-        axes.set_ylabel(f"weight of each {word}")
-        for row in changes.alarms[:MARKED, 0]:
-            axes.axvline(row, color="black", linewidth=0.8, alpha=0.6)
-        axes.grid(False)
-        count_rows(axes, times)
-        drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
+    chart = Chart(size=(518.0, 389.0), label="rows", low=float(edges[0]), high=float(edges[-1]))
+    panel = chart.panels[0]
+    panel.label = f"weight of each {word}"
+    panel.low = 0.0
+    panel.high = 1.0
+    panel.grid = False
+    floor = np.zeros(len(share))
+    for k in named:
+        top = floor + share[:, k]
+        panel.band(*_filled(edges, top, floor), colours[k], name=names[k])
+        floor = top
+    if rest.max() > 1e-3:
+        name = f"the {others} others" if others > 1 else "the other one"
+        panel.band(*_filled(edges, np.ones(len(share)), floor), "#dddddd", name=name)
+    panel.upright(changes.alarms[:MARKED, 0], Pen("#000000", 0.8, opacity=0.6))
+    panel.legend = Legend("below", columns=2, backwards=True)
+    chart.count_rows(times)
     hues = " One hue a kind" if members else ""
     darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
     lines = "; lines are reported changes" if changes.reported else ""
     return Picture(
-        drawing.png,
+        chart.svg(),
         f"{word.capitalize()}s: how much each is believed after each row.{hues}{darker}{lines}"
         + _blocks(changes, "the mean of each block"),
     )
+
+
+def _filled(
+    edges: np.ndarray, top: np.ndarray, floor: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The corners between two curves that are constant between edges: places, lower and upper ends."""
+    x, high = stepped(edges, top)
+    _, low = stepped(edges, np.zeros_like(top) if floor is None else floor)
+    return x, low, high
 
 
 def legend_entries(changes: ChangeTally, members: Sequence[AnyMember]) -> tuple[list[int], int]:
@@ -848,20 +839,21 @@ def _order(members: Sequence[AnyMember]) -> list[int]:
     return sorted(range(len(members)), key=rank)
 
 
-def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, Any]:
-    """The colour of each of the named members."""
-    from matplotlib import colormaps
-
+def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, str]:
+    """The colour of each of the named members: one hue a kind, from light where a member stands still to dark
+    where it walks fast.
+    """
     networks = list(dict.fromkeys(member.kind for member in members))
     walks = sorted({walk_of(member) for member in members})
-    colours: dict[int, Any] = {}
+    colours: dict[int, str] = {}
+    ramps = list(RAMPS.values())
     for place, network in enumerate(networks):
         own = [k for k in named if members[k].kind == network]
         shades = np.linspace(0.3, 0.95, len(own))
         if len(own) == 1:
             shades = np.array([0.3 + 0.65 * walks.index(walk_of(members[own[0]])) / max(len(walks) - 1, 1)])
-        palette = colormaps[MAPS[place % len(MAPS)]]
-        colours |= {k: palette(shade) for k, shade in zip(own, shades.tolist(), strict=True)}
+        ramp = ramps[place % len(ramps)]
+        colours |= {k: shade(ramp, share) for k, share in zip(own, shades.tolist(), strict=True)}
     return colours
 
 
@@ -882,63 +874,47 @@ FAINTEST = 1e-3
 
 
 def _draw_run_lengths(changes: ChangeTally, times: Times) -> Picture:
-    from matplotlib.colors import LogNorm
-
     soft = changes.kind == "soft-reset"
     edges = _edges(changes)
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     used = int(np.max(np.nonzero(share.sum(axis=0) > 1e-6)[0], initial=0)) + 1
-    lengths = changes.width * np.arange(used + 1)
-    with compact_figure((2, 1)) as drawing:
-        drawing.figure.set_size_inches(7.2, 5.2)
-        axes, below = drawing.panels
-        visible = np.ma.masked_less(share[:, :used], FAINTEST)
-        image = axes.pcolormesh(
-            edges, lengths, visible.T, cmap="Blues", norm=LogNorm(FAINTEST, 1.0), linewidth=0
-        )
-        image.set_rasterized(True)
-        drawing.figure.colorbar(image, ax=[axes, below], label="probability", shrink=0.6, pad=0.02, aspect=30)
-        axes.set_ylabel("rows since the last reset" if soft else "run length (rows)")
-        axes.yaxis.set_major_formatter(thousands())
-        axes.set_ylim(0, 1.05 * lengths[-1])
-        axes.grid(False)
-        below.stairs(changes.curves[:, 0], edges, color=BLUE, fill=True, alpha=0.35)
-        below.stairs(changes.curves[:, 0], edges, color=BLUE, linewidth=1.1)
-        below.set_ylim(0, 1.05)
-        below.set_ylabel("P(change)")
-        below.set_xlabel("rows")
-        below.set_xlim(edges[0], edges[-1])
-        count_rows(below, times)
-        _mark(axes, below, changes.alarms[:, 0], "full reset" if soft else "change reported")
+    longest = float(changes.width * used)
+    chart = Chart((2, 1), (518.0, 374.0), "rows", float(edges[0]), float(edges[-1]), scale="probability")
+    panel, below = chart.panels
+    panel.label = "rows since the last reset" if soft else "run length (rows)"
+    panel.low = 0.0
+    panel.high = 1.05 * longest
+    panel.grid = False
+    visible = np.where(share[:, :used] >= FAINTEST, share[:, :used], np.nan)
+    end = float(edges[0] + changes.size * len(share))  # the last block may not be full yet
+    panel.heat((float(edges[0]), end), (0.0, longest), 1 + np.log(visible.T) / np.log(1 / FAINTEST), "blue")
+    below.label = "P(change)"
+    below.low = 0.0
+    below.high = 1.05
+    chance = changes.curves[:, 0]
+    below.band(*_filled(edges, chance), BLUE, opacity=0.35)
+    below.line(*stepped(edges, chance), Pen(BLUE, 1.1))
+    chart.count_rows(times)
+    _mark(chart, changes.alarms[:, 0], "full reset" if soft else "change reported")
     if soft:
         return Picture(
-            drawing.png,
+            chart.svg(),
             "Soft resets. Above: rows since the last full reset. Below: how much of the belief was given up "
             "for the prior" + _blocks(changes, "the largest of each block"),
         )
     return Picture(
-        drawing.png,
+        chart.svg(),
         "Changes. Above: the probability of each run length, the rows since the current segment began; a "
         "ridge that falls back to zero is a change. Below: the probability that a segment began with the row"
         + _blocks(changes, "the largest of each block"),
     )
 
 
-def _mark(axes: Axes, below: Axes, rows: np.ndarray, word: str) -> None:
+def _mark(chart: Chart, rows: np.ndarray, word: str) -> None:
     """Mark the rows at which something was reported."""
     if len(rows) <= MARKED:
-        for row in rows:
-            for panel in (axes, below):
-                panel.axvline(row, color=ORANGE, linewidth=0.8, alpha=0.6, zorder=0.5)
+        for panel in chart.panels:
+            panel.upright(rows, Pen(ORANGE, 0.8, opacity=0.6))
     if len(rows):
-        axes.plot(
-            rows,
-            np.full(len(rows), 1.0),
-            "v",
-            color=ORANGE,
-            markersize=6,
-            clip_on=False,
-            transform=axes.get_xaxis_transform(),
-            label=word,
-        )
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.02), borderaxespad=0.0, fontsize=9)
+        chart.panels[0].flags(rows, ORANGE, word)
+        chart.panels[0].legend = Legend()

@@ -246,7 +246,7 @@ def _run(
         importance=matters,
     )
     report = report_of(result)
-    write(report, place.files, whole=not interrupt.stopped, quiet=request.run.quiet)
+    write(report, place.files, whole=not interrupt.stopped)
     place.commit()
     if interrupt.stopped:
         note(

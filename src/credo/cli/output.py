@@ -53,7 +53,7 @@ class Folder:
             for file, place in zip(files, places, strict=True):
                 move(file, place)
             self.complete = True
-            pictures = (self.path / "plots").glob("*.png")
+            pictures = (self.path / "plots").glob("*.svg")
             for old in {self.path / name for name in (*_RESULTS, *_FLOW)} | set(pictures):
                 if old not in places:
                     old.unlink(missing_ok=True)

@@ -6,11 +6,8 @@ The page is one HTML file with everything inside, readable on a phone, dark or l
 from __future__ import annotations
 
 import base64
-import contextlib
 import html
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +16,7 @@ import numpy as np
 from rich import box, table
 
 from credo import plots
-from credo.cli.progress import Screen, note
-from credo.core.extensions import extra
+from credo.cli.progress import Screen
 from credo.core.files import json_bytes, write_atomically
 from credo.core.text import visible
 
@@ -34,14 +30,12 @@ __all__ = [
     "Report",
     "Section",
     "Table",
-    "calibration_figure",
+    "calibration_chart",
     "draw_reliability",
     "escape",
     "show",
     "write",
 ]
-
-NO_PLOTS = f"matplotlib is not installed, so there are no plots: {extra('plot')}."
 
 WIDE = 100
 """From how many characters on a terminal shows what the lines of a table mean."""
@@ -70,7 +64,7 @@ class Table(NamedTuple):
 class Picture(NamedTuple):
     """A plot, and its caption."""
 
-    png: bytes
+    svg: bytes
     caption: str
 
 
@@ -150,31 +144,15 @@ def _print(screen: Screen, section: Section) -> None:
     screen.print(printed)
 
 
-def write(report: Report, folder: Path, *, whole: bool = True, quiet: bool = False) -> None:
+def write(report: Report, folder: Path, *, whole: bool = True) -> None:
     """Write the JSON and, if it is the `whole` report, the plots and the page."""
     write_atomically(folder / report.file, json_bytes(report.data))
     if not whole:
         return
-    hints: list[str] = []
-    pictures: dict[str, Picture] = {}
-    if plots.available():
-        with _quietly():
-            pictures = report.draw()
-    else:
-        hints = [NO_PLOTS]
-        note(NO_PLOTS, quiet)
+    pictures = report.draw()
     for name, picture in pictures.items():
-        write_atomically(folder / "plots" / f"{name}.png", picture.png)
-    write_atomically(folder / "report.html", page(report, pictures, hints).encode())
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Draw without the words of matplotlib, which are about fonts and folders and not about the run."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
+        write_atomically(folder / "plots" / f"{name}.svg", picture.svg)
+    write_atomically(folder / "report.html", page(report, pictures).encode())
 
 
 def escape(text: str) -> str:
@@ -216,7 +194,7 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
 """
 
 
-def page(report: Report, pictures: Mapping[str, Picture], hints: Sequence[str] = ()) -> str:
+def page(report: Report, pictures: Mapping[str, Picture]) -> str:
     """The page: verdict, plots, scores, and all other tables folded."""
     title = escape(report.title)
     versions = report.data["versions"]
@@ -232,7 +210,7 @@ def page(report: Report, pictures: Mapping[str, Picture], hints: Sequence[str] =
         _paragraphs(report.remarks),
         _gallery(pictures),
         *map(_section, report.sections),
-        _section(Section("Notes", [*hints, *report.notes])),
+        _section(Section("Notes", report.notes)),
         _settings(report.settings),
         f"<footer>Made by {report.command} with {programs}.</footer></main></body></html>",
     ]
@@ -248,9 +226,9 @@ def _gallery(pictures: Mapping[str, Picture]) -> str:
         return ""
     parts = ['<h2>Plots</h2><div class="plots">']
     for name, picture in pictures.items():
-        coded = base64.b64encode(picture.png).decode()
+        coded = base64.b64encode(picture.svg).decode()
         parts.append(
-            f'<figure><img alt="{escape(name)} plot" src="data:image/png;base64,{coded}">'
+            f'<figure><img alt="{escape(name)} plot" src="data:image/svg+xml;base64,{coded}">'
             f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
         )
     return "\n".join([*parts, "</div>"])
@@ -298,31 +276,28 @@ def _table(shown: Table) -> str:
 BLUE, ORANGE, GREY, SKY = (plots.COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
 
 
-@contextlib.contextmanager
-def calibration_figure(share: str, probability: str, counted: str = "rows") -> Iterator[plots.CompactFigure]:
-    """A figure on whose diagonal a share is what its probability says; below, how many were counted."""
-    with plots.compact_figure((3, 1)) as drawing:
-        drawing.figure.set_size_inches(5.4, 5.0)
-        axes, below = drawing.panels
-        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
-        yield drawing
-        axes.set_ylabel(share)
-        axes.set_ylim(-0.03, 1.05)
-        plots.legend_above(axes, 3)
-        below.set_xlabel(probability)
-        below.set_ylabel(counted)
-        below.yaxis.set_major_formatter(plots.thousands())
-        below.set_xlim(0, 1.02)
+def calibration_chart(share: str, probability: str, counted: str = "rows") -> plots.Chart:
+    """A chart on whose diagonal a share is what its probability says; below, how many were counted."""
+    chart = plots.Chart((3, 1), (389.0, 360.0), probability, low=0.0, high=1.02)
+    panel, below = chart.panels
+    panel.label = share
+    panel.low = -0.03
+    panel.high = 1.05
+    panel.line([0, 1], [0, 1], plots.Pen(GREY, 1.2, "5 3"), name="calibrated")
+    panel.legend = plots.Legend(columns=3)
+    below.label = counted
+    below.low = 0.0
+    return chart
 
 
-def draw_reliability(drawing: plots.CompactFigure, bins: np.ndarray, label: str) -> None:
+def draw_reliability(chart: plots.Chart, bins: np.ndarray, name: str) -> None:
     """Draw what came of some forecasts by their probability: how many there were in each bin, the sum of
     their probabilities and how many came true (B, 3).
     """
-    axes, below = drawing.panels
+    panel, below = chart.panels
     count = bins[:, 0]
     some, claimed, came = bins[count > 0].T
-    size = 18 + 130 * np.sqrt(some / some.max())
-    axes.plot(claimed / some, came / some, color=BLUE, linewidth=1.2, zorder=2)
-    axes.scatter(claimed / some, came / some, s=size, color=BLUE, zorder=3, label=label)
-    below.bar((np.arange(len(count)) + 0.5) / len(count), count, width=0.9 / len(count), color=SKY)
+    panel.line(claimed / some, came / some, plots.Pen(BLUE, 1.2))
+    size = np.sqrt(18 + 130 * np.sqrt(some / some.max()))
+    panel.dots(claimed / some, came / some, BLUE, size=size, name=name)
+    below.bars((np.arange(len(count)) + 0.5) / len(count), count, 0.9 / len(count), SKY)

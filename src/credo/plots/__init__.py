@@ -1,38 +1,40 @@
-"""Plots: one palette for every figure that credo draws, a large style and a compact one, and PNG bytes.
+"""Plots: one palette for all that credo draws, charts of the reports, and figures of the experiments.
 
-Nothing here imports matplotlib until a figure is drawn; it is in the extra `plot`.
+Charts are written as SVG at once. Figures are drawn by matplotlib, which is in the extra `plot`, and nothing
+here imports it until a figure is drawn.
 """
 
+from credo.plots.charts import RAMPS, Chart, Legend, Panel, Pen, shade, shortened, stepped
 from credo.plots.figures import (
     COMPACT_PALETTE,
     MISSING,
     PALETTE,
-    CompactFigure,
-    Times,
     available,
-    compact_figure,
-    count_rows,
-    legend_above,
     new_figure,
     png,
-    shortened,
     style,
-    thousands,
 )
+from credo.plots.marks import Mark, Times, number_marks, symlog_marks, time_marks
 
 __all__ = [
     "COMPACT_PALETTE",
     "MISSING",
     "PALETTE",
-    "CompactFigure",
+    "RAMPS",
+    "Chart",
+    "Legend",
+    "Mark",
+    "Panel",
+    "Pen",
     "Times",
     "available",
-    "compact_figure",
-    "count_rows",
-    "legend_above",
     "new_figure",
+    "number_marks",
     "png",
+    "shade",
     "shortened",
+    "stepped",
     "style",
-    "thousands",
+    "symlog_marks",
+    "time_marks",
 ]

@@ -197,7 +197,7 @@ def test_a_comparison_holds_what_evaluate_says(tmp_path: Path) -> None:
     assert table["new", "dr"] == evaluate_policy(log, target, seed=3)
     assert table["b", "snips"] == evaluate_policy(log, "b", estimator="snips", seed=3)
     assert [row["policy"] for row in table.table()] == ["new", "new", "b", "b"]
-    assert table.plot(tmp_path / "policies.png").read_bytes()[:4] == b"\x89PNG"
+    assert table.plot(tmp_path / "policies.svg").read_bytes()[:4] == b"<svg"
     assert str(table).splitlines()[-1].split()[:3] == ["the", "log", f"{log.rewards.mean():.4g}"]
 
 

@@ -64,4 +64,4 @@ def test_a_part_that_knows_nothing_says_so(tmp_path: Path) -> None:
     assert np.isnan(course.table()[0]["value"])
     assert course.table()[1]["value"] == second.estimate.value
     assert str(course).splitlines()[1].split()[:4] == ["1-50", "nan", "nan", "nan"]
-    assert course.plot(tmp_path / "course.png").read_bytes()[:4] == b"\x89PNG"
+    assert course.plot(tmp_path / "course.svg").read_bytes()[:4] == b"<svg"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.plots import PALETTE, legend_above, new_figure
+from credo.plots import PALETTE, new_figure
 from credo_papers.bone.bone_plan import Plan
 
 if TYPE_CHECKING:
@@ -81,8 +81,13 @@ def _scores(
     if plan.binary:
         goal = ""
     axes.set(xlabel=measure + goal)
-    legend_above(axes, 2)
+    _legend_above(axes)
     return ordered
+
+
+def _legend_above(axes: Axes) -> None:
+    """Put the legend above the panel, where it covers no curve."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.3, fontsize=9)
 
 
 def _curves(axes: Axes, plan: Plan, series: Mapping[str, np.ndarray], ordered: list[str]) -> None:
@@ -91,7 +96,7 @@ def _curves(axes: Axes, plan: Plan, series: Mapping[str, np.ndarray], ordered: l
         axes.plot(series["t"], smooth(series[label], window), label=label, lw=1.5)
     ylabel = "accuracy" if plan.binary else "absolute error to the true mean"
     axes.set(xlabel="step t", ylabel=f"{ylabel}, mean of {window} steps")
-    legend_above(axes, 2)
+    _legend_above(axes)
 
 
 def draw_run_lengths(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from credo.bandits.evaluation.estimator_kinds import EstimatorName
 from credo.core.text import aligned
-from credo.plots import PALETTE, new_figure, png, style
+from credo.plots import COMPACT_PALETTE, Chart, Mark, Pen
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
 
@@ -20,7 +20,7 @@ IntervalName: TypeAlias = Literal["likelihood", "bootstrap", "bernstein", "seque
 INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """All intervals."""
 
-_COLORS = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "amber", "ink")]
+_COLORS = [COMPACT_PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "amber", "ink")]
 
 _HOW: dict[IntervalName, str] = {
     "likelihood": "empirical likelihood",
@@ -119,33 +119,35 @@ class Comparison:
         """Draw the estimates with their intervals, and a line at what the log itself earned.
 
         Arguments:
-            path: where the PNG is written; it needs matplotlib (`credo[plot]`).
+            path: where the SVG is written; its name ends with `.svg`.
             title: the title of the figure.
 
         Returns:
             The path.
         """
-        target = Path(path)
-        target.write_bytes(self.picture(title))
-        return target
+        return self.chart(title).save(path)
 
-    def picture(self, title: str = "") -> bytes:
-        """The bytes of the PNG."""
+    def chart(self, title: str = "") -> Chart:
+        """The chart that `plot` draws."""
         estimates = list(self.estimates.values())
         places = list(range(len(estimates)))[::-1]
         colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), cycle(_COLORS), strict=False))
-        with style():
-            figure = new_figure(9.0, 1.6 + 0.45 * len(estimates))
-            axes: Any = figure.subplots()
-            axes.axvline(estimates[0].on_policy, color=PALETTE["grey"], linestyle="--")
-            for place, one in zip(places, estimates, strict=True):
-                axes.plot([one.low, one.high], [place, place], color=colors[one.estimator], linewidth=2)
-                axes.plot(one.value, place, "o", color=colors[one.estimator])
-            axes.set_yticks(places, [f"{policy} ({name})" for policy, name in self.estimates])
-            axes.set_xlabel("reward a row; dashed: what the log earned")
-            axes.set_ylim(-0.7, len(places) - 0.3)
-            axes.set_title(title or f"{100 * estimates[0].level:g}% intervals")
-            return png(figure)
+        chart = Chart(size=(648.0, 115.0 + 26.0 * len(estimates)))
+        chart.label = "reward a row; dashed: what the log earned"
+        panel = chart.panels[0]
+        panel.title = title or f"{100 * estimates[0].level:g}% intervals"
+        panel.low = -0.7
+        panel.high = len(places) - 0.3
+        panel.marks = [
+            Mark(place, f"{policy} ({name})")
+            for place, (policy, name) in zip(places, self.estimates, strict=True)
+        ]
+        panel.upright([estimates[0].on_policy], Pen(COMPACT_PALETTE["grey"], 1.2, "5 3"))
+        for place, one in zip(places, estimates, strict=True):
+            color = colors[one.estimator]
+            panel.line([one.low, one.high], [place, place], Pen(color, 2.0))
+            panel.dots([one.value], [place], color, size=6.0)
+        return chart
 
     def __str__(self) -> str:
         head = ["policy", "estimator", "value", "low", "high", "rows", "count as", "greatest weight"]

@@ -20,7 +20,7 @@ from credo.bandits.evaluation.weighed_rows import DirectModel, WeighedRows, rewa
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_integer
 from credo.core.text import aligned
-from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above
+from credo.plots import COMPACT_PALETTE, Chart, Legend, Pen, stepped
 
 __all__ = ["Course", "Part", "Support", "evaluate_over_time", "log_support", "support_of"]
 
@@ -179,66 +179,42 @@ class Course:
         """Draw the value with its intervals and what the log earned; below, what the log knows of the policy.
 
         Arguments:
-            path: where the PNG is written; it needs matplotlib (`credo[plot]`).
+            path: where the SVG is written; its name ends with `.svg`.
 
         Returns:
             The path.
         """
-        target = Path(path)
-        target.write_bytes(self.picture())
-        return target
+        return self.chart().save(path)
 
-    def picture(self) -> bytes:
-        """The bytes of the PNG."""
+    def chart(self) -> Chart:
+        """The chart that `plot` draws."""
         blue, orange, grey, sky = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
         edges = np.array([self.parts[0].first, *(part.last for part in self.parts)], dtype=float)
         middle = (edges[1:] + edges[:-1]) / 2.0
-        wide = np.diff(edges)
         columns = {name: np.array([row[name] for row in self.table()]) for name in self.table()[0]}
         value = columns["value"]
-        low = columns["low"]
-        high = columns["high"]
-        with compact_figure((2, 1)) as drawing:
-            drawing.figure.set_size_inches(7.2, 5.2)
-            above, below = drawing.panels
-            above.axhspan(self.whole.low, self.whole.high, color=sky, alpha=0.25, linewidth=0)
-            above.axhline(self.whole.value, color=blue, linewidth=1.0, label="the policy, all rows")
-            above.step(
-                edges,
-                np.append(columns["on_policy"], columns["on_policy"][-1]),
-                where="post",
-                color=grey,
-                linewidth=1.2,
-                label="the log",
-            )
-            spread = np.abs(np.stack([value - low, high - value]))
-            above.errorbar(
-                middle,
-                value,
-                yerr=spread,
-                fmt="o",
-                color=blue,
-                markersize=4,
-                capsize=3,
-                linewidth=1.4,
-                label=f"the policy, {100 * self.whole.level:g}% intervals",
-            )
-            above.set_ylabel("reward a row")
-            legend_above(above, 3)
-            rows = columns["last"] - columns["first"]
-            below.bar(middle, columns["ess"] / rows, width=0.9 * wide, color=sky, label="effective rows")
-            below.plot(middle, columns["unused"], ".", color=orange, label="rows with weight 0")
-            for place, share, weight in zip(
-                middle, columns["ess"] / rows, columns["weights_max"], strict=True
-            ):
-                below.annotate(f"{weight:.3g}", (place, share), ha="center", va="bottom", fontsize=8)
-            below.set_ylabel("share of the rows")
-            below.set_ylim(0, 1.15)
-            below.set_xlim(edges[0], edges[-1])
-            below.set_xlabel("rows with rewards; above each bar: the greatest weight")
-            count_rows(below)
-            legend_above(below, 2)
-        return drawing.png
+        chart = Chart((2, 1), (518.0, 374.0), low=float(edges[0]), high=float(edges[-1]))
+        chart.label = "rows with rewards; above each bar: the greatest weight"
+        above, below = chart.panels
+        above.label = "reward a row"
+        above.strip(self.whole.low, self.whole.high, sky, 0.25)
+        above.across(self.whole.value, Pen(blue, 1.0), name="the policy, all rows")
+        above.line(*stepped(edges, columns["on_policy"]), Pen(grey, 1.2), name="the log")
+        reach = np.abs(np.stack([value - columns["low"], columns["high"] - value]))
+        above.whiskers(middle, value, reach, Pen(blue, 1.4), upright=True)
+        above.dots(middle, value, blue, size=4.0, name=f"the policy, {100 * self.whole.level:g}% intervals")
+        above.legend = Legend(columns=3)
+        shares = columns["ess"] / (columns["last"] - columns["first"])
+        below.label = "share of the rows"
+        below.low = 0.0
+        below.high = 1.15
+        below.bars(middle, shares, 0.9 * np.diff(edges), sky, name="effective rows")
+        below.dots(middle, columns["unused"], orange, name="rows with weight 0")
+        for place, share, weight in zip(middle, shares, columns["weights_max"], strict=True):
+            below.words(float(place), float(share), f"{weight:.3g}")
+        below.legend = Legend(columns=2)
+        chart.count_rows()
+        return chart
 
     def __str__(self) -> str:
         head = ["rows", "value", "low", "high", "the log", "count as", "weight 0", "greatest weight"]
