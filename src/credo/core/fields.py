@@ -105,7 +105,7 @@ _CLOCK = Declaration(_CONSTRAINTS["nonnegative"])
 
 _NOTHING = Declaration()
 
-_FOREIGN: dict[type, dict[str, Declaration]] = {}
+_FOREIGN: dict[str, dict[str, Declaration]] = {}
 """Declarations of the fields of named tuples of other libraries."""
 
 
@@ -166,8 +166,10 @@ def nonnegative_at(places: list[int], what: str) -> Constraint:
     return Constraint(_every(lambda array: array[..., places] >= 0), f"must have {what} of at least 0")
 
 
-def declare(kind: type, **fields: Holds) -> None:
-    """Declare what the fields of a named tuple of another library may hold."""
+def declare(kind: str, **fields: Holds) -> None:
+    """Declare what the fields of a named tuple of another library may hold, by its name, so that nobody needs
+    to import it for this.
+    """
     _FOREIGN[kind] = {name: Declaration(_constraint(holds)) for name, holds in fields.items()}
 
 
@@ -183,7 +185,7 @@ def declarations(value: object) -> Mapping[str, Declaration] | None:
     if dataclasses.is_dataclass(value):
         said = {one.name: one.metadata.get("declaration", _NOTHING) for one in dataclasses.fields(value)}
     elif names is not None:
-        known = _FOREIGN.get(type(value), {})
+        known = _FOREIGN.get(type(value).__name__, {})
         said = {name: known.get(name, _NOTHING) for name in names}
     else:
         return None

@@ -6,12 +6,11 @@ import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo.core.errors import (
     CredoError,
@@ -30,6 +29,9 @@ from credo.flows.objective import Loss, stage_loss, validate
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import History, description, digest, read_training, save_operator, write_training
 from credo.flows.tasks import Stage, Tasks
+
+if TYPE_CHECKING:
+    import optax
 
 __all__ = ["Plan", "Progress", "Training", "train"]
 
@@ -106,6 +108,8 @@ class Plan:
     @property
     def optimizer(self) -> optax.GradientTransformation:
         """Adam with clipped gradients and the schedule of the learning rate."""
+        import optax
+
         rise = max(1, round(self.warmup * self.steps))
         schedule = optax.warmup_cosine_decay_schedule(
             0.0, self.learning_rate, rise, max(rise + 1, self.steps)

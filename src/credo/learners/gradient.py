@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo.beliefs import Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
@@ -24,18 +22,24 @@ from credo.likelihoods import DrawnExpectation, Expectation, Predictive, Predict
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
+if TYPE_CHECKING:
+    import optax
+
 __all__ = ["Buffer", "GradientLearner", "adam", "replay", "sgd"]
 
 OptimizerName: TypeAlias = Literal["sgd", "momentum", "adam"]
 """The names of the optimisers, which are those of optax."""
 
-_OPTIMIZERS: dict[OptimizerName, Callable[[], optax.GradientTransformation]] = {
-    "sgd": optax.identity,
-    "momentum": lambda: optax.trace(0.9),
-    "adam": optax.scale_by_adam,
-}
+declare("ScaleByAdamState", count="nonnegative", nu="nonnegative")
 
-declare(optax.ScaleByAdamState, count="nonnegative", nu="nonnegative")
+
+def _optimizer(name: OptimizerName) -> optax.GradientTransformation:
+    """The optimiser of a name, from optax, which only those wait for who use it."""
+    import optax
+
+    if name == "momentum":
+        return optax.trace(0.9)
+    return optax.scale_by_adam() if name == "adam" else optax.identity()
 
 
 @record
@@ -97,7 +101,7 @@ class GradientLearner(Learner[Point]):
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
-        require_choice("optimizer", self.optimizer, _OPTIMIZERS)
+        require_choice("optimizer", self.optimizer, get_args(OptimizerName))
         require_integer("steps", self.steps, 1)
         require_integer("capacity", self.capacity, 1)
 
@@ -129,7 +133,7 @@ class GradientLearner(Learner[Point]):
             rows = (self.model.likelihood.rows(example[1]),) if self.model.batched else ()
             buffer = Buffer(x, y, jnp.zeros((self.capacity, *rows), mean.dtype), jnp.zeros((), jnp.int32))
         anchor = self.dynamics.anchor(mean, None)
-        state = _OPTIMIZERS[self.optimizer]().init(mean)
+        state = _optimizer(self.optimizer).init(mean)
         return Point(mean, state, buffer, jnp.zeros((), jnp.int32), unravel, anchor)
 
     def time_update(self, belief: Point, dt: ArrayLike | None) -> Point:
@@ -183,7 +187,7 @@ class GradientLearner(Learner[Point]):
             total = jnp.sum(jax.vmap(loss, (None, 0, 0, 0))(mean, buffer.x, buffer.y, buffer.weight))
             return total / jnp.maximum(jnp.minimum(buffer.count, self.capacity), 1).astype(dtype)
 
-        optimizer = _OPTIMIZERS[self.optimizer]()
+        optimizer = _optimizer(self.optimizer)
         mean = belief.mean
         state = belief.state
         for _ in range(self.steps):

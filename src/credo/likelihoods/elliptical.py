@@ -8,7 +8,6 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
-import jax.scipy.stats as jst
 import numpy as np
 
 from credo.core.errors import CredoError
@@ -65,7 +64,7 @@ class NormalPredictive(Predictive):
 
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y) of each output."""
-        return jst.norm.cdf(jnp.asarray(y, self.loc.dtype), self.mean, self.sd)
+        return jss.ndtr((jnp.asarray(y, self.loc.dtype) - self.mean) / self.sd)
 
     def heavier(self, df: Array) -> StudentTPredictive:
         """t(df, loc, cov (df - 2) / df)."""

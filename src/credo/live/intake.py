@@ -6,10 +6,9 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from narwhals.typing import IntoFrame
 from numpy.typing import ArrayLike
 
 from credo.core.errors import DataError, require_representable
@@ -17,15 +16,14 @@ from credo.live.encoding import Block, Encoding, Images
 from credo.recipes import defaults
 from credo.tables import Chunk, from_frame
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
 __all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks", "segments"]
 
 Rows: TypeAlias = (
-    IntoFrame
-    | Sequence[Mapping[str, object]]
-    | Mapping[str, Sequence[object] | np.ndarray]
-    | Chunk
-    | Images
-    | Block
+    "IntoFrame | Sequence[Mapping[str, object]] | Mapping[str, Sequence[object] | np.ndarray] "
+    "| Chunk | Images | Block"
 )
 """Rows of a table: a DataFrame (pandas, Polars, PyArrow, ...), a list of dicts, a dict of columns or a
 `Chunk`; or `Images`; or a `Block` that was encoded before."""

@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.special import ndtr
 
 from credo.core.errors import CredoError, require_choice, suggest
 from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, ece
@@ -306,6 +305,18 @@ def _rows(scores: Scores, name: LossName) -> np.ndarray:
     return np.asarray(np.nanmean(losses, axis=1))
 
 
+def normal_cdf(z: np.ndarray) -> np.ndarray:
+    """The distribution function of the standard normal distribution, of the shape of z, in double precision.
+
+    erfc(-z / sqrt(2)) / 2 by Python's own function, which takes a tenth of a microsecond a number: that of
+    SciPy is faster, but takes a third of the time of JAX to import.
+    """
+    return np.asarray(0.5 * _ERFC(-z / math.sqrt(2.0)), float)
+
+
+_ERFC = np.frompyfunc(math.erfc, 1, 1)
+
+
 def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """The continuous ranked probability score of normal forecasts, of the shape of y, in its unit.
 
@@ -322,7 +333,7 @@ def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """
     z = (y - mean) / sd
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return np.asarray(sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi)))
+    return np.asarray(sd * (z * (2 * normal_cdf(z) - 1) + 2 * density - 1 / math.sqrt(math.pi)))
 
 
 def running(scores: Scores, name: LossName) -> np.ndarray:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo.beliefs import Particles
 from credo.beliefs.particles import LEARN
@@ -40,6 +39,9 @@ from credo.particles.filter import ParticleFilter, particle_filter
 from credo.particles.guided import Proposal
 from credo.particles.kernel_bayes import simulate
 from credo.particles.resampling import Resampling
+
+if TYPE_CHECKING:
+    import optax
 
 __all__ = [
     "LearnedProposal",
@@ -299,7 +301,12 @@ def learned_filter(  # noqa: PLR0913 - settings, each by its name
 Sequences: TypeAlias = "Callable[[Array], tuple[PyTree, PyTree]] | tuple[PyTree, PyTree]"
 """The data to train on: a function of a key to one sequence (xs, ys), or sequences with a leading axis."""
 
-_ADAM = optax.scale_by_adam()
+
+def _adam() -> optax.GradientTransformation:
+    """Adam, from optax, which only those wait for who train a proposal."""
+    import optax
+
+    return optax.scale_by_adam()
 
 
 @record
@@ -448,7 +455,7 @@ def _begin(learner: ParticleFilter, plan: _Plan, key: Array) -> ProposalTraining
         proposal, params=params, shift=jnp.mean(rows, axis=0), scale=jnp.where(spread > 0, spread, 1.0)
     )
     with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
-        optimizer = _ADAM.init(params)
+        optimizer = _adam().init(params)
     empty = jnp.zeros(0, like.dtype)
     count = jnp.zeros((), jnp.int32)
     return ProposalTraining(
@@ -522,7 +529,7 @@ def _step(state: ProposalTraining, plan: _Plan) -> tuple[ProposalTraining, Array
     finite = all_finite(slope) & jnp.isfinite(loss)
     slope = jax.tree.map(lambda leaf: jnp.where(finite, leaf * share, 0.0), slope)
     with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
-        direction, optimizer = _ADAM.update(slope, state.optimizer)
+        direction, optimizer = _adam().update(slope, state.optimizer)
     rate = rate_at(plan.learning_rate, state.step + 1, loss.dtype)
     params = jax.tree.map(lambda value, move: value - rate * move, proposal.params, direction)
     new = (replace(proposal, params=params), optimizer)

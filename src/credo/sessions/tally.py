@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from credo.metrics import (
     BINS,
@@ -26,6 +25,7 @@ from credo.metrics import (
     normal_crps,
     row_losses,
 )
+from credo.metrics.summary import normal_cdf
 from credo.recipes.options import TaskName
 from credo.tables.schema import TARGET_KINDS
 
@@ -99,7 +99,8 @@ RECENT = 200
 
 BLOCKS = 1000
 
-_WIDTH = 2 * float(ndtri(0.95))
+WIDTH = 2 * 1.6448536269514722
+"""The standard deviations that the central interval of 90% of a normal distribution is wide."""
 
 ColumnName: TypeAlias = Literal[
     "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
@@ -228,13 +229,13 @@ class Tally(Marks):
             self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
             self.pits[0] += count_bins(scores.pit, np.ones(n), LEVELS)[:, 0]
             if unscaled is not None and self.kind.standardised:
-                pit = np.asarray(ndtr((y - unscaled[:, 0]) / unscaled[:, 1]), float)
+                pit = normal_cdf((y - unscaled[:, 0]) / unscaled[:, 1])
                 self.unscaled += count_bins(central(pit), np.ones(n), LEVELS)
                 self.pits[1] += count_bins(pit, np.ones(n), LEVELS)[:, 0]
             if base_crps is not None:
                 with np.errstate(invalid="ignore", over="ignore"):  # of a learner that has diverged
                     crps = normal_crps(y, mean, sd)
-                ours = np.stack([np.ones(n), crps, base_crps, _WIDTH * sd], axis=1)
+                ours = np.stack([np.ones(n), crps, base_crps, WIDTH * sd], axis=1)
                 np.add.at(self.spread[None], np.zeros(n, int), ours)  # row by row, however they are grouped
             rows = np.stack([np.arange(self.scored + 1, self.scored + n + 1), y, mean, sd], axis=1)
             self.recent = np.concatenate([self.recent, rows])[-RECENT:]

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo.core import archive
 from credo.core.errors import CredoError, FormatError
@@ -82,6 +81,8 @@ def encode(  # noqa: C901 - a case after the other
     if isinstance(value, dict):
         return {"dict": [[inner(k, "key"), inner(v, k)] for k, v in value.items()]}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
+        import optax  # which only those wait for who keep a state of it
+
         name = type(value).__name__
         if getattr(optax, name, None) is not type(value):
             raise CredoError(f"cannot save {path}: a named tuple {name!r} that is not optax's.")
@@ -214,6 +215,8 @@ class Decoder:
         return fitting[0]
 
     def _optax(self, name: str, items: Json, path: str) -> object:
+        import optax
+
         kind = getattr(optax, name, None)
         if not isinstance(kind, type) or not hasattr(kind, "_fields"):
             self._refuse(path, f"{name!r}, which is no state of optax")

@@ -10,7 +10,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_ar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
@@ -236,6 +235,8 @@ def _climb(
     steps: int,
     rate: float,
 ) -> list[dict[str, float]]:
+    import optax  # which only those wait for who climb
+
     require_integer("steps", steps, 1)
     names = list(choices)
     for name, value in choices.items():
