@@ -52,7 +52,7 @@ def test_a_play_is_reported_and_repeated_bit_by_bit(credo: Command, tmp_path: Pa
         *("regret.svg", "pulls.svg", "calibration.svg", "propensities.svg")
     }
     page = (folder / "report.html").read_text()
-    assert page.count("data:image/png") == 4 and "credo bandit run" in page and data["verdict"] in page
+    assert page.count("data:image/svg+xml") == 4 and "credo bandit run" in page and data["verdict"] in page
     again = credo(*words, "--out", "again")
     assert again.status == 0, again.err
     other = json.loads((tmp_path / "again" / "report.json").read_text())
@@ -88,7 +88,7 @@ def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path
         *("policies.svg", "over-time-1.svg", "over-time-2.svg")
     }
     page = (tmp_path / "seen" / "report.html").read_text()
-    assert page.count("data:image/png") == 3 and "The log earned" in page and "40 of 400" in page
+    assert page.count("data:image/svg+xml") == 3 and "The log earned" in page and "40 of 400" in page
     assert credo(*words, "--report", "seen").status == 0
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")

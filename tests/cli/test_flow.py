@@ -65,7 +65,7 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
         *("report.json", "report.html", "plots"),
     }
     page = (folder / "report.html").read_text()
-    assert page.count("data:image/png") == 4 and "credo flow train" in page
+    assert page.count("data:image/svg+xml") == 4 and "credo flow train" in page
 
     scored = credo("flow", "evaluate", folder, "--sequences", "2", "--stages", "2", "--out", "scores.json")
     assert scored.status == 0, scored.err

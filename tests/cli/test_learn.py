@@ -81,7 +81,7 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     page = Page()
     page.feed(text)
     assert page.open == [] and page.refers
-    assert all(value.startswith("data:image/png;base64,") for value in page.refers)
+    assert all(value.startswith("data:image/svg+xml;base64,") for value in page.refers)
     assert not re.search(r"https?://|<script|@import|url\(", text)
     assert "<b>.csv" not in text and "prefers-color-scheme" in text and "viewport" in text
     assert "<summary><h2>Classes</h2>" in text and "this run" not in outcome.out

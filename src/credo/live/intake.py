@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks", "segments"]
 
-Rows: TypeAlias = (
-    "IntoFrame | Sequence[Mapping[str, object]] | Mapping[str, Sequence[object] | np.ndarray] "
-    "| Chunk | Images | Block"
-)
+_Columns: TypeAlias = Mapping[str, Sequence[object] | np.ndarray]
+
+Rows: TypeAlias = "IntoFrame | Sequence[Mapping[str, object]] | _Columns | Chunk | Images | Block"
 """Rows of a table: a DataFrame (pandas, Polars, PyArrow, ...), a list of dicts, a dict of columns or a
 `Chunk`; or `Images`; or a `Block` that was encoded before."""
 
