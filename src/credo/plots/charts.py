@@ -571,9 +571,9 @@ class Chart:
 
         Example:
             >>> chart = Chart(label="rows")
-            >>> chart.panels[0].line([1, 3], [0, 1], Pen("#0072B2"))
-            >>> chart.count_rows((np.array([1.0, 3.0]), np.array([0.0, 2 * 86400.0])))
-            >>> [mark.label for mark in chart.marks or ()], chart.label
+            >>> chart.panels[0].line([1, 6], [0, 1], Pen("#0072B2"))
+            >>> chart.count_rows((np.array([1.0, 6.0]), np.array([0.0, 5 * 86400.0])))
+            >>> [mark.label for mark in chart.marks or ()][:3], chart.label
             (['1970\\n1', '2\\n2', '3\\n3'], 'time (1970-Jan), and rows')
         """
         self.whole = True
@@ -635,10 +635,11 @@ class Chart:
             CredoError: if the name ends otherwise.
 
         Example:
-            >>> Chart().save("chart.png")
-            Traceback (most recent call last):
-                ...
-            credo.core.errors.CredoError: path must be a name that ends with .svg; got chart.png.
+            >>> try:
+            ...     Chart().save("chart.png")
+            ... except CredoError as error:
+            ...     print(error)
+            path must be a name that ends with .svg; got 'chart.png'.
         """
         target = Path(path)
         if target.suffix.lower() != ".svg":
