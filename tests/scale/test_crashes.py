@@ -51,13 +51,19 @@ def test_whatever_is_killed_every_key_has_the_bits_of_one_process(seed: int, tmp
     table = zip(users.tolist(), x.tolist(), (x * users).tolist(), strict=True)
     source.write_text("user,x,y\n" + "".join(f"u{user},{one:.4f},{y:.4f}\n" for user, one, y in table))
     first = ("--key", "user", "--target", "y", "--batch", "2000")
+    began = time.monotonic()
     assert command(source, tmp_path / "whole", *first).wait(300) == 0
+    undisturbed = time.monotonic() - began
     out, dice, kills = tmp_path / "run", random.Random(seed), {"driver": 0, "worker": 0}
     flags = ("--workers", "2", "--checkpoint", "4")
     run = command(source, out, *first, "--shards", "4", *flags)
     while True:
         try:
-            status = run.wait(dice.uniform(3, 8))
+            # Counted from the first file and in lengths of a whole run, a kill comes before the end on a fast
+            # machine and after the start on a slow one.
+            while run.poll() is None and not (out / "run.credo").exists():
+                time.sleep(0.02)
+            status = run.wait(dice.uniform(0.0, 0.3) * undisturbed)
         except subprocess.TimeoutExpired:
             status = None
         if status is None and sum(kills.values()) < 6:
