@@ -21,6 +21,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.core.verbs import traced_once
 from credo.core.weights import fixed_share
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Contaminated, Predictive
@@ -177,6 +178,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         logs = fixed_share(belief.log_weights, self.switching)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
 
+    @traced_once
     def _candidates(self, belief: B, x: PyTree) -> Any:
         """The K forecasts, as a stack or as `Groups`."""
         scales = jnp.asarray(self.scales)

@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.adapt.changepoints import ChangeReport
 from credo.adapt.nested import Around, B, Mixture, floating, within
+from credo.adapt.questions import forecast_of
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
 from credo.core.records import record, replace
@@ -313,7 +314,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
     ) -> Proposal[Monitoring[B]]:
         """Update the learner inside, and weigh when its losses became larger."""
         seen = x if self.takes_missing else clean(x)
-        law = self.learner.predictive(belief.belief, seen, None, None, key)
+        law = forecast_of(self.learner, belief.belief, seen, None, None, key)
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
         levels = self._losses(law, scored(y), info.log_evidence.astype(belief.changes.probs.dtype))
         changes, reported = belief.changes.learned(levels, self.threshold, self.separation)

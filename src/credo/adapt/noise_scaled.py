@@ -10,7 +10,7 @@ from credo.adapt.loss_rates import LossRate, LossSums
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved, moved_inside
-from credo.adapt.questions import Answer, Question
+from credo.adapt.questions import Answer, Question, forecast_of
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.records import record, replace
@@ -131,7 +131,7 @@ class NoiseScaled(Wrapper[NoiseScale[B], B], Generic[B]):
     ) -> Proposal[NoiseScale[B]]:
         """Learn inside, and count the squared error of the forecast before."""
         seen = x if self.takes_missing else clean(x)
-        mean = self.learner.predictive(belief.belief, seen, None, None, key).mean
+        mean = forecast_of(self.learner, belief.belief, seen, None, None, key).mean
         target = as_like(scored(y), mean)
         if target.shape != mean.shape:
             raise CredoError(

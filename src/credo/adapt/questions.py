@@ -12,9 +12,11 @@ import numpy as np
 from credo.adapt.moments import normalized
 from credo.core.errors import CredoError
 from credo.core.groups import Groups, each, in_order, pick
+from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import all_finite
-from credo.core.types import Array, PyTree
+from credo.core.types import Array, Key, PyTree
+from credo.core.verbs import traced_once
 from credo.learners import Learner
 from credo.likelihoods import (
     Contaminated,
@@ -28,13 +30,28 @@ from credo.likelihoods import (
     WeightedPredictive,
 )
 
-__all__ = ["Answer", "ChosenFunction", "Question", "forecast_mixture", "weighted"]
+__all__ = ["Answer", "ChosenFunction", "Question", "forecast_mixture", "forecast_of", "weighted"]
 
 Answer: TypeAlias = Predictive | Expectation
 """The answer of a learner."""
 
 Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
 """`question(learner, belief, x)`."""
+
+
+def _forecast_of(
+    learner: Learner[Any],
+    belief: Any,
+    x: PyTree,
+    method: ForecastName | None = None,
+    samples: int | None = None,
+    key: Key | None = None,
+) -> Predictive:
+    """The forecast of a learner; the arguments are those of `Learner.predictive`."""
+    return learner.predictive(belief, x, method, samples, key)
+
+
+forecast_of = traced_once(_forecast_of, static=("method", "samples"))
 
 
 def weighted(answers: Any, log_weights: Array) -> Answer:
@@ -49,6 +66,7 @@ def forecast_mixture(parts: Predictive | Groups[Predictive], log_weights: Array)
     return WeightedPredictive(parts, _weights_of_finite(parts, log_weights))
 
 
+@traced_once
 def _weights_of_finite(answers: Any, log_weights: Array) -> Array:
     """Log weights (K,) that sum to one, with -inf for answers that are not finite.
 

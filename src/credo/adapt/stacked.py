@@ -13,7 +13,7 @@ from credo.adapt.calibrated import Calibrated
 from credo.adapt.experts import share
 from credo.adapt.moments import log_sum, normalized
 from credo.adapt.nested import Around, B, Mixture, floating
-from credo.adapt.questions import Answer, Question
+from credo.adapt.questions import Answer, Question, forecast_of
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
@@ -247,7 +247,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
 
     def _law(self, stack: Any, row: _Row) -> Predictive:
         """The forecast of the regression."""
-        law = self.regression.predictive(stack, row.inputs, None, None, None)
+        law = forecast_of(self.regression, stack, row.inputs)
         if row.location is None or row.scale is None:
             return law
         return Rescaled(law, row.location, row.scale)
@@ -269,14 +269,14 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         """The mixture of both; where a method is named, the forecast of the learner inside."""
         if method is None:
             return super().predictive(belief, x, method, samples, key)
-        return self.learner.predictive(belief.belief, x, method, samples, key)
+        return forecast_of(self.learner, belief.belief, x, method, samples, key)
 
     def propose(
         self, belief: Stacking[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Stacking[B]]:
         """Weigh both by how they predicted, and let members and coefficients learn."""
         seen = x if self.takes_missing else clean(x)
-        row = self._row(self.learner.predictive(belief.belief, seen, None, None, key))
+        row = self._row(forecast_of(self.learner, belief.belief, seen, None, None, key))
         target: Any = scored(y)
         if row.location is not None and row.scale is not None:
             target = (jnp.asarray(target, row.scale.dtype) - row.location) / row.scale

@@ -12,7 +12,7 @@ import numpy as np
 from credo.adapt.moments import log_sum_few, matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved, moved_inside
-from credo.adapt.questions import Answer, Question
+from credo.adapt.questions import Answer, Question, forecast_of
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.fields import field
@@ -148,7 +148,7 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         """The stretched forecast; where a method is named, the forecast of the learner inside."""
         if method is None:
             return super().predictive(belief, x, method, samples, key)
-        return self.learner.predictive(belief.belief, x, method, samples, key)
+        return forecast_of(self.learner, belief.belief, x, method, samples, key)
 
     def propose(
         self, belief: Stretch[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -156,7 +156,7 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         """Weigh the factors by how they predicted, and let the learner inside learn."""
         logs = belief.log_weights
         seen = x if self.takes_missing else clean(x)
-        law = self.learner.predictive(belief.belief, seen, None, None, key)
+        law = forecast_of(self.learner, belief.belief, seen, None, None, key)
         factors = jnp.append(self._numbers(logs), self.factor(belief))
         target = as_like(scored(y), logs)
         densities = jax.vmap(lambda factor: _stretched(law, factor).log_prob(target))(factors)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.nested import Around, B
-from credo.adapt.questions import Answer, Question
+from credo.adapt.questions import Answer, Question, forecast_of
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace
@@ -93,7 +93,7 @@ class Proposing(Learner[W]):
         self, belief: W, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         def forecast(learner: Learner[Any], inner: Any, x: PyTree) -> Predictive:
-            return learner.predictive(inner, x, method, samples, key)
+            return forecast_of(learner, inner, x, method, samples, key)
 
         answer = self.ask(belief, x, forecast)
         assert isinstance(answer, Predictive)

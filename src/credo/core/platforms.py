@@ -35,14 +35,15 @@ def in_branch(function: Callable[..., T], *arguments: Any, otherwise: Callable[.
     """
     if accelerated():
         return function(*arguments)
+    traced = jax.jit(function)  # once, for its shapes and for the branch
 
     def blank(*arguments: Any) -> T:
-        shapes = jax.eval_shape(function, *arguments)
+        shapes = jax.eval_shape(traced, *arguments)
         zeros: T = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
         return zeros
 
     always = jax.lax.optimization_barrier(jnp.asarray(True))
-    value: T = jax.lax.cond(always, function, otherwise or blank, *arguments)
+    value: T = jax.lax.cond(always, traced, otherwise or blank, *arguments)
     return value
 
 

@@ -19,7 +19,7 @@ from credo.core.groups import Groups, choose, each, in_order, pick
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.core.verbs import verb
+from credo.core.verbs import traced_once, verb
 from credo.likelihoods.expectation import Expectation
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import bisect, search_quantile
@@ -104,10 +104,12 @@ class WeightedPredictive(_Mixture[Predictive], Predictive):
         return all(part.discrete for part in parts)
 
     @property
+    @traced_once
     def probs(self) -> Array:
         """The class probabilities, averaged."""
         return self._average(self._each(lambda part: part.probs))
 
+    @traced_once
     def log_prob(self, y: PyTree) -> Array:
         """log sum_k w_k p_k(y)."""
         each = self._each(lambda part: part.log_prob(y))
