@@ -36,7 +36,7 @@ from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
 from credo.core.program_folder import SUFFIX, folder, keep_small
 from credo.core.types import PyTree
 
-__all__ = ["Kept", "program"]
+__all__ = ["Kept", "compile_in_haste", "program"]
 
 T = TypeVar("T")
 
@@ -109,13 +109,13 @@ def _obtain(
     given = _given.count
     with _out_of_the_other_cache():
         lowered = jax.jit(function, donate_argnums=donate).lower(*arguments)
-        compiled = _in_haste(lowered) if once else lowered.compile()
+        compiled = compile_in_haste(lowered) if once else lowered.compile()
     if _given.count == given:  # what JAX's cache gave cannot be written again
         _keep(place, compiled, extra)
     return compiled, extra
 
 
-def _in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
+def compile_in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
     """Compile a program that runs once; as any other if XLA no longer has the options for it."""
     for options in _HASTE:
         with contextlib.suppress(jax.errors.JaxRuntimeError):

@@ -126,6 +126,15 @@ def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     ]
     assert "d=2 KDE" in list(table.columns[0].cells)
     drawn(first)
+    # the quick size: no times of programs that were compiled in haste, and the same numbers
+    brief = dataclasses.replace(small, brief=True)
+    monkeypatch.setattr(pfbr_lds, "PLANS", {"quick": brief})
+    hasty = {row.quantity: row.ours for row in pfbr_lds.run("quick", 0, silent).rows}
+    assert set(rows) - set(hasty) == {f"d=2 ms, {name}" for name in names}
+    for score in ("KDE", "un-reset KDE", "sliced W2"):
+        quantity = f"d=2 {score}, PFBR, shipped"
+        assert hasty[quantity] == pytest.approx(rows[quantity].ours, abs=1e-3)
+    assert pfbr_lds_plan.PLANS["quick"].brief and not pfbr_lds_plan.PLANS["full"].brief
 
 
 def test_numbers_of_methods_stand_beside_each_other_and_the_published_ones_in_brackets() -> None:

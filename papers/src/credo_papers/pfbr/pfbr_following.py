@@ -12,6 +12,7 @@ import numpy as np
 
 from credo.core.types import Array, PyTree
 from credo_papers.engine.any_learner import AnyBelief, AnyLearner
+from credo_papers.engine.hasty import hasty
 from credo_papers.engine.plain_data import Arrays
 from credo_papers.pfbr.pfbr_problem import Method, Problem, in_default_precision
 from credo_papers.pfbr.pfbr_scores import WeightedSet, weighted_set
@@ -34,6 +35,7 @@ def follow(  # noqa: PLR0913 - settings, each by its name
     inputs: PyTree = None,
     starts: np.ndarray | None = None,
     before: Judge | None = None,
+    haste: bool = False,
 ) -> Arrays:
     """Take a method through n sequences of T observations, and score every belief.
 
@@ -48,6 +50,7 @@ def follow(  # noqa: PLR0913 - settings, each by its name
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: the prior mean of each sequence (n, d); None means that of the problem.
         before: scores the predicted belief, before the observation is taken in.
+        haste: whether programs need not be fast but quickly compiled.
 
     Returns:
         Scores by name (n, T): those of the judge; "forecast", the log score of the forecast before each
@@ -57,14 +60,15 @@ def follow(  # noqa: PLR0913 - settings, each by its name
     learner = method.build(problem, number)
     keys = jax.random.split(jax.random.key(seed), len(observations))
     rows = (keys, *in_default_precision((starts, inputs, observations, truth)))
-    way = jax.jit(functools.partial(_way, problem, number, before is not None))
+    compiled = hasty if haste else jax.jit
+    way = compiled(functools.partial(_way, problem, number, before is not None))
     found: list[dict[str, Array]] = []
     for place in range(len(observations)):  # one after the other: the memory is that of one sequence
         row = jax.tree.map(lambda leaf, place=place: leaf[place], rows)
         sets = way(learner, row)
-        scores = sets.scores | _judging(judge)(sets.after, row[-1], sets.after_keys)
+        scores = sets.scores | _judging(judge, haste)(sets.after, row[-1], sets.after_keys)
         if before is not None:
-            scores |= _judging(before)(sets.before, row[-1], sets.before_keys)
+            scores |= _judging(before, haste)(sets.before, row[-1], sets.before_keys)
         found.append(scores)
     return {name: np.stack([np.asarray(scores[name]) for scores in found]) for name in found[0]}
 
@@ -82,13 +86,15 @@ class _Way(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _judging(judge: Judge) -> Callable[..., dict[str, Array]]:
+def _judging(judge: Judge, haste: bool) -> Callable[..., dict[str, Array]]:
     """The program of a judge, which all methods share: scores take longer to compile than most learners."""
 
     def judged(sets: WeightedSet, truths: PyTree, keys: Array) -> dict[str, Array]:
         scores: dict[str, Array] = jax.lax.map(lambda row: dict(judge(*row)), (sets, truths, keys))
         return scores
 
+    if haste:
+        return hasty(judged)
     return jax.jit(judged)
 
 

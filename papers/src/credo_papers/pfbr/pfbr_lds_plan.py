@@ -25,6 +25,7 @@ class LinearPlan:
         curve: methods of the curve.
         steps: of training, by the name of the method.
         large: methods of the published table, which has d = 10 only.
+        brief: whether the run is so short that programs are compiled in haste, and not timed.
     """
 
     dims: tuple[int, ...]
@@ -36,6 +37,7 @@ class LinearPlan:
     curve: tuple[str, ...]
     steps: Mapping[str, int]
     large: tuple[str, ...] = ()
+    brief: bool = False
 
     def names(self, dim: int) -> tuple[str, ...]:
         """Return the names of the methods for a dimension."""
@@ -46,7 +48,7 @@ class LinearPlan:
 
 _FEW = ("exact draws", "affine map", "bootstrap")
 PLANS: dict[Size, LinearPlan] = {
-    "quick": LinearPlan((10,), 3, 256, (64, 256), 1000, (*_FEW, "PFBR, shipped"), _FEW[:1], {}),
+    "quick": LinearPlan((10,), 3, 256, (64, 256), 1000, (*_FEW, "PFBR, shipped"), _FEW[:1], {}, brief=True),
     "full": LinearPlan(
         (10, 2),
         25,

@@ -40,6 +40,7 @@ class Trial:
         starts: prior means (n, d), or None.
         before: scores the predicted belief, or None.
         few: the number of sequences of methods that are too slow for all, by name: the first ones.
+        haste: whether programs need not be fast but quickly compiled; those that are timed are fast anyway.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Trial:
     starts: np.ndarray | None = None
     before: Judge | None = None
     few: Mapping[str, int] = field(default_factory=dict)
+    haste: bool = False
 
     def scores(
         self,
@@ -115,6 +117,7 @@ class Trial:
             inputs=inputs,
             starts=starts,
             before=self.before,
+            haste=self.haste,
         )
         if timed:
             first = None if inputs is None else jax.tree.map(lambda leaf: leaf[0], inputs)
