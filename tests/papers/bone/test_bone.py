@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import scipy.stats
 
 import credo
 from credo.likelihoods import LatentExpectation
+from credo.plots import figures
 from credo_papers import reproduce
 from credo_papers.bone import (
     bone_bandit,
@@ -20,6 +23,7 @@ from credo_papers.bone import (
     bone_heavy_tails,
     bone_moons,
     bone_moons_long,
+    bone_moons_plan,
     bone_polynomial,
     bone_rotating,
     bone_sde,
@@ -29,6 +33,9 @@ from credo_papers.bone.bone_bandit_learner import NarrowThompson
 from credo_papers.bone.bone_bandit_world import make_worlds
 from credo_papers.bone.bone_electricity_world import standardized
 from credo_papers.bone.bone_figure import smooth
+from credo_papers.bone.bone_moons_learner import inner
+from credo_papers.bone.bone_moons_pictures import draw_stream, sides_of
+from credo_papers.bone.bone_moons_run import run_moons
 from credo_papers.bone.bone_moons_world import rotating_moons
 from credo_papers.bone.bone_peers import NEIGHBOURS
 from credo_papers.bone.bone_plan import Method, Plan, grid
@@ -210,3 +217,39 @@ def test_the_errors_of_the_electricity_table_stand_beside_the_rows_after_the_tun
     series = bone_electricity.run("quick", 0, lambda share, word: None).series
     np.testing.assert_array_equal(series["t"], np.arange(early, length))
     np.testing.assert_array_equal(series["the present value"], series["t"])
+
+
+def test_the_regimes_of_a_stream_are_drawn_one_by_one_and_whole() -> None:
+    streams = rotating_moons(np.random.default_rng(0), (0.0, 180.0), 20)
+    sides = sides_of(streams.x)
+    assert sides.first[0] == -sides.first[-1] and np.abs(streams.x).max() < sides.first[-1]
+    arrays = {"x": streams.x, "y": streams.y, "surface_x": sides.first, "surface_y": sides.second}
+    panels = draw_stream(arrays, [0.0, 180.0]).axes
+    drawn = [np.concatenate([marks.get_offsets() for marks in axes.collections]) for axes in panels]
+    for points, rows in zip(drawn, (slice(0, 20), slice(20, 40), slice(0, 40)), strict=True):
+        np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(streams.x[rows, 0]))
+
+
+@pytest.mark.slow
+def test_what_is_believed_of_moons_that_are_turned_is_drawn() -> None:
+    plan = bone_moons_plan.make_plan("tiny", "Moons", (0.0, 180.0), 20, {}, {}, "")
+    static = dataclasses.replace(plan.methods[0], grid=grid(var=1.0, scale=2.0), adaptive=True)
+    outcome = run_moons(
+        dataclasses.replace(plan, methods=[static], peers=[], seeds={"quick": (2, 2)}), "quick", 0, silent
+    )
+    surfaces = outcome.arrays["surface C-Static"]
+    assert surfaces.shape == (4, 60, 60) and 0.0 < surfaces.min() < surfaces.max() < 1.0
+    assert set(outcome.figures) == {"stream", "surfaces"} and outcome.animation is not None
+    # the stream that is drawn is the one that was scored
+    stream = jax.tree.map(lambda leaf: leaf[0], make_streams(plan.draw, 0, SCORED, 2))
+    np.testing.assert_array_equal(outcome.arrays["x"], stream.x)
+    learner = inner({}, {})
+    start = jax.tree.map(lambda leaf: 2.0 * jnp.asarray(leaf), stream.start)
+    belief, _ = credo.run(learner, learner.init(start, var=1.0), stream.x[:20], stream.y[:20])
+    corner = np.array([outcome.arrays["surface_x"][7], outcome.arrays["surface_y"][3]], np.float32)
+    expected = learner.forecast(learner.predict(belief), corner).mean
+    np.testing.assert_allclose(surfaces[1, 3, 7], np.ravel(expected)[0], atol=1e-4)
+    with figures.style():
+        assert len(outcome.figures["stream"]().axes) == 3
+        assert len(outcome.figures["surfaces"]().axes) == 3  # two regimes and the colours
+        assert outcome.animation().startswith(b"GIF89a")

@@ -12,14 +12,15 @@ from credo_papers.bone.bone_moons_world import NET
 from credo_papers.bone.bone_plan import BoneProgram
 from credo_papers.engine.any_learner import AnyLearner
 
-__all__ = ["build"]
+__all__ = ["build", "inner"]
 
 MODEL = credo.Model(NET, credo.Bernoulli())
 
 
-def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
+def inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
+    """Return the learner of one regime."""
     return RecursiveLearner(MODEL, Full("dense"))
 
 
-build = functools.partial(online, _inner)
+build = functools.partial(online, inner)
 """`build(program)` makes the function of one stream; see `online`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from credo_papers.bone.bone_moons_plan import make_plan
-from credo_papers.bone.bone_table import run_plan
+from credo_papers.bone.bone_moons_run import run_moons
 
 __all__ = ["PLAN", "run"]
 
@@ -33,5 +33,5 @@ PLAN = make_plan(
 
 # Run
 
-run = functools.partial(run_plan, PLAN)
-"""Tunes every method on some streams, and scores it on others."""
+run = functools.partial(run_moons, PLAN)
+"""Tunes every method on some streams, scores it on others, and draws what is believed on one of these."""

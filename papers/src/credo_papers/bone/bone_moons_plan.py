@@ -62,7 +62,7 @@ def make_plan(
             values,
             published.get(label),
             f"measured before: {before[label]}" if label in before else "",
-            quick=label == "C-OU",
+            quick=label in ("C-Static", "C-OU"),
             adaptive=label != "C-Static",
         )
         for label, (program, values) in programs.items()

@@ -51,7 +51,10 @@ def run_plan(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells
             rows += _alarms(label, result["alarm"], streams.change, plan.within)
         if "lengths" in result:
             arrays[f"lengths {label}"] = result["lengths"][:4]
-        series[label] = _each_step(plan, result, streams).mean(axis=0)
+        steps = _each_step(plan, result, streams)
+        series[label] = steps.mean(axis=0)
+        if plan.binary:
+            arrays[f"hits {label}"] = steps.astype(bool)
     settings = _settings(plan, entries)
     seeds = {
         "scored": f"numpy.random.default_rng([{seed}, {SCORED}, i]), i = 0..{scored_count - 1}",

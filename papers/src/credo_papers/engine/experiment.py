@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ class Outcome:
         arrays: everything behind the figure; together with `series` they become `data.npz`.
         figure: draws the figure; it is called only where matplotlib is installed.
         animation: draws an animated GIF and gives its bytes, where the experiment has one.
+        figures: draw more figures, by the word that is added to the name of the file.
 
     Example:
         >>> from credo_papers import find
@@ -49,6 +50,7 @@ class Outcome:
     arrays: Mapping[str, np.ndarray]
     figure: Callable[[], Figure]
     animation: Callable[[], bytes] | None = None
+    figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
 
 class Run(Protocol):

@@ -55,9 +55,9 @@ def reproduce(
 
     Returns:
         The table, and where the files lie: `results.json`, `data.csv`, `data.npz`, NAME`.png` and, for the
-        moons, the animation NAME`.gif`, each of which is replaced at once or not at all. `show()` prints the
-        table. A long experiment keeps its finished pieces in a folder `cells` beside these files, and goes on
-        from there when it runs again.
+        moons, the animation NAME`.gif` and more figures, each of which is replaced at once or not at all.
+        `show()` prints the table. A long experiment keeps its finished pieces in a folder `cells` beside
+        these files, and goes on from there when it runs again.
 
     Raises:
         CredoError: there is no experiment, size or seed of this name or number; `ray` has no `jobs`; or
@@ -89,6 +89,8 @@ def reproduce(
         if figures.available():
             with figures.style():
                 files[f"{name}.png"] = figures.png(outcome.figure())
+                for word, draw in outcome.figures.items():
+                    files[f"{name}-{word}.png"] = figures.png(draw())
                 if outcome.animation is not None:
                     files[f"{name}.gif"] = outcome.animation()
         else:
