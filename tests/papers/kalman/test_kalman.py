@@ -82,6 +82,22 @@ def test_ridge_solves_the_normal_equations() -> None:
     )
 
 
+def test_each_row_is_forecast_before_it_is_learned(results: dict[str, Result]) -> None:
+    result = results["kf-linreg"]
+    ahead, hindsight = (
+        row(result, f"prequential RMSE{words}").ours for words in ("", " of ridge on all rows")
+    )
+    # 500 forecasts cost about 2 (1 + log 500) / 2 squares more than those of the weights that fit them best
+    assert 0.005 < ahead - hindsight < 0.03
+    honest = row(result, "prequential square / variance said")
+    assert honest.se is not None and abs(honest.ours - 1.0) < 3 * honest.se
+    data = kf_linreg_world.simulate(0, 0)
+    means = kf_linreg_learner.ridge(data["x"], data["y"])
+    errors = data["y"] - np.sum(data["x"] * np.concatenate([np.zeros((1, 2)), means[:-1]]), axis=1)
+    kept = np.load(result.folder / "data.npz")["prequential_rmse"]
+    np.testing.assert_allclose(kept[[0, 7, -1]] ** 2, [np.mean(errors[:n] ** 2) for n in (1, 8, 500)])
+
+
 def test_linear_regression_leaves_the_global_precision_alone() -> None:
     with jax.enable_x64(False):
         outcome = find("kf-linreg").run("quick", 1, silent)

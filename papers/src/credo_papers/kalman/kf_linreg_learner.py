@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import credo
@@ -14,7 +16,7 @@ from credo.learners import RecursiveLearner
 from credo_papers.kalman.kf_linreg_plan import ALPHA
 from credo_papers.kalman.kf_linreg_world import BETA
 
-__all__ = ["batch_evidence", "learn", "make_learner", "ridge"]
+__all__ = ["Learned", "batch_evidence", "learn", "make_learner", "ridge"]
 
 
 def ridge(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -48,10 +50,26 @@ def make_learner() -> RecursiveLearner:
     return learner
 
 
+class Learned(NamedTuple):
+    """The trace of a pass over T rows.
+
+    Attributes:
+        mean, sd: of the weights after each row (T, 2).
+        log_evidence: of each row (T,).
+        forecast, var: the mean and the variance of each row's forecast, before the row is seen (T,).
+    """
+
+    mean: Array
+    sd: Array
+    log_evidence: Array
+    forecast: Array
+    var: Array
+
+
 @jax.jit
 @functools.partial(jax.vmap, in_axes=(None, None, 0, 0))
-def learn(learner: RecursiveLearner, prior: Gaussian, xs: Array, ys: Array) -> tuple[Array, Array, Array]:
-    """Return the posterior means and standard deviations (T, 2) after each row, and log evidences (T,).
+def learn(learner: RecursiveLearner, prior: Gaussian, xs: Array, ys: Array) -> Learned:
+    """Forecast each row, then learn it.
 
     Arguments:
         learner: the filter.
@@ -59,9 +77,11 @@ def learn(learner: RecursiveLearner, prior: Gaussian, xs: Array, ys: Array) -> t
         xs, ys: rows (T, 2) and targets (T,).
     """
 
-    def body(belief: Gaussian, row: tuple[Array, Array]) -> tuple[Gaussian, tuple[Array, Array, Array]]:
+    def body(belief: Gaussian, row: tuple[Array, Array]) -> tuple[Gaussian, Learned]:
+        forecast = learner.forecast(learner.predict(belief), row[0])
         belief, info = learner.step(belief, *row)
-        return belief, (belief.mean, belief.sd, info.log_evidence)
+        said = (jnp.reshape(part, ()) for part in (forecast.mean, forecast.var))
+        return belief, Learned(belief.mean, belief.sd, info.log_evidence, *said)
 
-    trace: tuple[Array, Array, Array] = jax.lax.scan(body, prior, (xs, ys))[1]
+    trace: Learned = jax.lax.scan(body, prior, (xs, ys))[1]
     return trace
