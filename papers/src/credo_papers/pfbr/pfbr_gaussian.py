@@ -78,7 +78,7 @@ PLANS: dict[Size, GaussianPlan] = {
     "quick": GaussianPlan((2,), 2, 256, 500, ("exact draws", "affine map", "bootstrap"), {}),
     "full": GaussianPlan(
         (2, 3, 5, 8, 10),
-        10,
+        25,
         256,
         5000,
         STATIC,
