@@ -14,9 +14,9 @@ import credo
 from credo.metrics import ece
 from credo_papers import Outcome
 from credo_papers.bong import bong_mnist
-from credo_papers.bong.bong_grid import CELLS, GridCell, make_curvature, make_learner
+from credo_papers.bong.bong_grid import CELLS, FAMILIES, GridCell, make_curvature, make_learner
 from credo_papers.bong.bong_mnist_learner import begin, build, network
-from credo_papers.bong.bong_mnist_plan import PLANS, Plan
+from credo_papers.bong.bong_mnist_plan import FAMILY_PLANS, PLANS, Plan
 from credo_papers.bong.bong_mnist_published import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
 from credo_papers.bong.bong_mnist_table import numbers
 from credo_papers.bong.bong_mnist_world import Digits, load_digits, make_streams
@@ -136,6 +136,32 @@ def test_the_table_has_every_cell_beside_what_was_published(outcome: Outcome) ->
 
 def test_the_figure_can_be_drawn(outcome: Outcome) -> None:
     assert len(outcome.figure().axes) == 6
+
+
+def test_calibration_is_drawn_at_every_number_of_digits(outcome: Outcome) -> None:
+    panels = outcome.figures["ece"]().axes
+    assert [axes.get_title() for axes in panels] == ["after 10 digits", "after 20 digits"]
+    for place, axes in enumerate(panels):
+        seeds = [line for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())]
+        expected = outcome.arrays["bog lin-hess linearized ece"][:, place]
+        np.testing.assert_array_equal(seeds[1].get_xdata(), expected)
+
+
+@pytest.mark.slow
+def test_families_stand_beside_each_other(digits: Digits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bong_mnist, "load_digits", lambda *plan: (digits, "made up"))
+    cells = tuple(replace(BONG, family=family) for family in FAMILIES)
+    assert [cell.name for cell in cells] == ["bong lin-hess, full", "bong lin-hess, diagonal", BONG.name]
+    made = bong_mnist.run_plan(replace(PLAN, cells=cells, weights=(1.0,), rank=200), 0, silent)
+    ends = {cell.name: made.arrays[f"{cell.name} linearized nlpd"][:, -1] for cell in cells}
+    # with as many directions as parameters nothing is lost, and with a diagonal much is
+    np.testing.assert_allclose(ends[BONG.name], ends["bong lin-hess, full"], rtol=1e-2)
+    assert np.abs(ends["bong lin-hess, diagonal"] - ends["bong lin-hess, full"]).min() > 0.02
+    assert len(made.figure().axes) == 6
+    rows = {row.quantity for row in made.rows}
+    assert "NLPD more than bong lin-hess, bong lin-hess, full" in rows
+    # BBB with a full covariance is left out
+    assert len(FAMILY_PLANS["full"].cells) == 3 * len(CELLS) - 3
 
 
 def test_streams_are_drawn_without_repeats_and_anew(digits: Digits) -> None:

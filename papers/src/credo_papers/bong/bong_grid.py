@@ -57,18 +57,20 @@ LINES: dict[str, str] = {"lin-hess": "-", "lin-ef": "--", "mc-ef": ":", "mc-hess
 
 @dataclass(frozen=True)
 class GridCell:
-    """A rule and a curvature.
+    """A rule, a curvature and a family.
 
     Arguments:
         rule: "bong", "blr", "bog" or "bbb".
         curvature: "lin-hess", "lin-ef" or "mc-ef".
         start: where the low-rank factor W of BOG and BBB starts: "random", or "zero" as published,
             and then its gradient is zero forever.
+        family: what is kept of the covariance.
     """
 
     rule: RuleName
     curvature: CurvatureName
     start: StartName = "random"
+    family: FamilyName = "low-rank"
 
     @property
     def name(self) -> str:
@@ -77,7 +79,9 @@ class GridCell:
         >>> GridCell("bong", "lin-hess").name
         'bong lin-hess'
         """
-        return f"{self.rule} {self.curvature}" + ("" if self.start == "random" else ", W = 0")
+        start = "" if self.start == "random" else ", W = 0"
+        family = "" if self.family == "low-rank" else f", {self.family}"
+        return f"{self.rule} {self.curvature}{start}{family}"
 
     @property
     def tuned_rate(self) -> bool:

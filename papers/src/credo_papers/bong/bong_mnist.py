@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from credo_papers.bong.bong_grid import GridCell
-from credo_papers.bong.bong_mnist_figure import draw
+from credo_papers.bong.bong_mnist_figure import draw, draw_calibration
 from credo_papers.bong.bong_mnist_learner import AT_END, AT_MARKS, MnistProgram, build, stopwatch
 from credo_papers.bong.bong_mnist_plan import PLANS, Plan
 from credo_papers.bong.bong_mnist_table import (
@@ -63,6 +63,7 @@ def make_program(plan: Plan, cell: GridCell, marks: Sequence[int], draws: int) -
         "iterations": plan.of(cell, "iterations") if cell.iterated else 1,
         "samples": plan.of(cell, "samples") if cell.sampled else 1,
         "rank": plan.rank,
+        "family": cell.family,
         "start": cell.start,
         "network": plan.network,
         "every": plan.every,
@@ -213,13 +214,15 @@ def run_plan(plan: Plan, seed: int, progress: Progress, cells: Cells | None = No
         name: {method: numbers(each, method) for method in methods} for name, each in results.items()
     }
     arrays = make_arrays(plan, scores, results, seconds)
+    names = [cell.name for cell in plan.cells]
     return Outcome(
         make_table(plan, scores, choices, seconds),
         _settings(plan, choices, log, note),
         _seeds(plan, seed),
         make_series(plan, scores),
         arrays,
-        lambda: draw(arrays, [cell.name for cell in plan.cells]),
+        lambda: draw(arrays, names),
+        figures={"ece": lambda: draw_calibration(arrays, names)},
     )
 
 

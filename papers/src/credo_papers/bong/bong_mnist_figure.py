@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_calibration"]
+
+
+_KINDS = {"": "-", ", diagonal": ":", ", full": "-."}
+"""The line of a family, by the end of a cell's name; other ends are dashed."""
+
+
+def _curvature(name: str) -> str:
+    """The curvature in the name of a cell."""
+    return name.split()[1].rstrip(",")
 
 
 def draw(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
@@ -27,12 +36,15 @@ def draw(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
         names: the names of the cells.
     """
     figure = new_figure(15.0, 9.0)
-    figure.suptitle("MNIST in one pass: rules and curvatures with a low-rank belief")
+    figure.suptitle("MNIST in one pass: rules, curvatures and what is kept of the covariance")
     upper, lower = figure.subplots(2, 3)
     for axes, curvature in zip(upper, MNIST_CURVATURES, strict=True):
-        _errors(axes, arrays, [name for name in names if name.endswith(f" {curvature}")], curvature)
+        _errors(axes, arrays, [name for name in names if _curvature(name) == curvature], curvature)
     _losses(lower[0], arrays, names)
-    _calibration(lower[1], arrays, names)
+    ends = {name: int(arrays[f"{name} marks"][-1]) for name in names}
+    _calibration(lower[1], arrays, ends)
+    lower[1].set_title("Calibration error at the end")
+    lower[1].legend(loc="lower right", ncols=3, fontsize=9.5, columnspacing=1.0, handletextpad=0.3)
     if any(f"{name} seconds" in arrays for name in names):
         _costs(lower[2], arrays, names)
     else:
@@ -40,15 +52,39 @@ def draw(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
     return figure
 
 
+def draw_calibration(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
+    """Draw the calibration errors at every number of digits, a panel each, as boxes where streams are enough.
+
+    Arguments:
+        arrays: as in the outcome.
+        names: the names of the cells.
+    """
+    marks = sorted({mark for name in names for mark in arrays[f"{name} marks"].tolist()})
+    columns = min(4, len(marks))
+    lines = -(-len(marks) // columns)
+    figure = new_figure(4.4 * columns + 1.0, (0.28 * len(names) + 2.2) * lines + 0.5)
+    figure.suptitle("MNIST in one pass: calibration by the number of digits seen")
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes, mark in zip(panels, marks, strict=False):
+        _calibration(axes, arrays, dict.fromkeys(names, mark))
+        axes.set_title(f"after {mark:,} digits", fontsize=12)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+    for axes in panels[len(marks) :]:
+        axes.remove()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
 def _errors(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str], curvature: str) -> None:
     longest = 1
     for name in names:
-        rule = name.split()[0]
+        rule, _, kind = name.partition(f" {curvature}")
+        line = _KINDS.get(kind, "--")
         t = arrays[f"{name} marks"]
         error = arrays[f"{name} {PRIMARY} error"]
         longest = max(longest, t[-1])
-        axes.plot(t, error.T, color=COLOURS[rule], lw=0.6, alpha=0.45)
-        axes.plot(t, error.mean(axis=0), color=COLOURS[rule], label=rule)
+        axes.plot(t, error.T, line, color=COLOURS[rule], lw=0.6, alpha=0.45)
+        axes.plot(t, error.mean(axis=0), line, color=COLOURS[rule], label=rule + kind)
         published = {at: value for at, value in PUBLISHED_ERROR.get(name, {}).items() if at <= t[-1]}
         axes.plot(
             list(published), list(published.values()), "o:", mfc="none", color=COLOURS[rule], lw=1, ms=6
@@ -72,7 +108,7 @@ def _losses(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> N
         axes.plot(t, mean, LINES[curvature], color=COLOURS[rule])
     for rule in dict.fromkeys(name.split()[0] for name in names):
         axes.plot([], [], color=COLOURS[rule], label=rule)
-    for curvature in dict.fromkeys(name.split()[1].rstrip(",") for name in names):
+    for curvature in dict.fromkeys(map(_curvature, names)):
         axes.plot([], [], LINES[curvature], color=PALETTE["ink"], label=curvature)
     axes.set(title="NLPD on test digits, mean ± 2 se", xlabel="digits seen t", ylabel="nats", yscale="log")
     axes.set_ylim(0.15, 4.5)
@@ -81,10 +117,15 @@ def _losses(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> N
     axes.legend(loc="upper right", ncols=2)
 
 
-def _calibration(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
-    for place, name in enumerate(names):
+def _calibration(axes: Axes, arrays: Mapping[str, np.ndarray], marks: Mapping[str, int]) -> None:
+    """Draw the calibration errors of each cell after a number of digits, if it was scored there."""
+    for place, (name, mark) in enumerate(marks.items()):
+        reached = arrays[f"{name} marks"].tolist()
+        if mark not in reached:
+            continue
+        at = reached.index(mark)
         colour = COLOURS[name.split()[0]]
-        values = arrays[f"{name} {PRIMARY} ece"][:, -1]
+        values = arrays[f"{name} {PRIMARY} ece"][:, at]
         if len(values) > 2:
             style = {"color": colour, "lw": 1.4}
             axes.boxplot(
@@ -99,17 +140,15 @@ def _calibration(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str])
                 medianprops=style,
             )
         axes.plot(values, np.full(len(values), place), "o", ms=4, alpha=0.7, color=colour)
-        axes.plot(arrays[f"{name} plugin ece"][:, -1].mean(), place, "|", ms=14, mew=2, color=PALETTE["ink"])
-        median = PUBLISHED_ECE.get(name, {}).get(int(arrays[f"{name} marks"][-1]))
+        axes.plot(arrays[f"{name} plugin ece"][:, at].mean(), place, "|", ms=14, mew=2, color=PALETTE["ink"])
+        median = PUBLISHED_ECE.get(name, {}).get(mark)
         if median is not None:
             axes.plot(median, place, "s", mfc="none", ms=8, color=colour)
     axes.plot([], [], "o", color=PALETTE["grey"], ms=4, label="a seed")
     axes.plot([], [], "|", color=PALETTE["ink"], ms=14, mew=2, label="plug-in, mean")
     axes.plot([], [], "s", mfc="none", color=PALETTE["grey"], ms=8, label="published median")
-    axes.set_yticks(range(len(names)), names)
-    axes.set(title="Calibration error at the end", xlabel="ECE, 15 bins", xlim=(0, None))
-    axes.set_ylim(len(names) + 1.4, -0.6)
-    axes.legend(loc="lower right", ncols=3, fontsize=9.5, columnspacing=1.0, handletextpad=0.3)
+    axes.set_yticks(range(len(marks)), list(marks))
+    axes.set(xlabel="ECE, 15 bins", xlim=(0, None), ylim=(len(marks) + 1.4, -0.6))
 
 
 def _costs(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
@@ -137,7 +176,7 @@ def _reliability(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str],
         count = np.bincount(which, minlength=bins)
         full = count >= 10
         x, y = (np.bincount(which, values, bins)[full] / count[full] for values in (confidence, correct))
-        axes.plot(x, y, LINES[name.split()[1]], marker="o", ms=4, color=COLOURS[name.split()[0]], label=name)
+        axes.plot(x, y, LINES[_curvature(name)], marker="o", ms=4, color=COLOURS[name.split()[0]], label=name)
     axes.set(title="Reliability at the end, all seeds", xlabel="confidence", ylabel="accuracy")
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.legend(loc="upper left", fontsize=9.5)

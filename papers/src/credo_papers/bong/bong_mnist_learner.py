@@ -19,8 +19,16 @@ from credo.beliefs import Gaussian
 from credo.core.names import CurvatureName, ForecastName, RuleName
 from credo.core.types import Array
 from credo.core.verbs import verb
+from credo.covariances import Family
 from credo.learners import Info, RecursiveLearner
-from credo_papers.bong.bong_grid import GridCell, StartName, make_curvature, make_learner
+from credo_papers.bong.bong_grid import (
+    FamilyName,
+    GridCell,
+    StartName,
+    make_curvature,
+    make_family,
+    make_learner,
+)
 from credo_papers.bong.bong_mnist_plan import NetworkPlan
 from credo_papers.bong.bong_mnist_world import Streams
 from credo_papers.engine.plain_data import Values
@@ -50,7 +58,7 @@ class MnistProgram(TypedDict):
         rule, curvature, start: the cell; see `GridCell`.
         iterations: of BLR and BBB.
         samples: of MC-EF.
-        rank: the rank of the belief.
+        rank, family: of the belief.
         network: see `NetworkPlan`.
         every: a number of steps.
         marks: multiples of `every`, at which to score.
@@ -62,6 +70,7 @@ class MnistProgram(TypedDict):
     iterations: int
     samples: int
     rank: int
+    family: FamilyName
     start: StartName
     network: NetworkPlan
     every: int
@@ -87,7 +96,7 @@ def begin(
         key: draws the initial parameters.
         shape: of one row of inputs.
     """
-    cell = GridCell(program["rule"], program["curvature"], program["start"])
+    cell = GridCell(program["rule"], program["curvature"], program["start"], program["family"])
     net = network(program["network"])
     params = net.init(key, shape)
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
@@ -99,12 +108,19 @@ def begin(
     learner = make_learner(
         cell.rule,
         credo.Model(net, credo.Categorical(net.outputs)),
-        credo.LowRank(program["rank"], random=random),
+        _family(program, random),
         make_curvature(cell.curvature, program["samples"]),
         learning_rate=values["learning_rate"] / share,
         iterations=program["iterations"],
     )
     return learner, learner.init(params, var=values["reach"] / values["weight"])
+
+
+def _family(program: MnistProgram, random: float) -> Family:
+    """The family of a program, whose random directions have some precision where it has directions."""
+    if program["family"] == "low-rank":
+        return credo.LowRank(program["rank"], random=random)
+    return make_family(program["family"], program["rank"])
 
 
 def build(program: MnistProgram) -> One[Streams, tuple[np.ndarray, np.ndarray]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict
 
-from credo.core.names import RuleName
-from credo_papers.bong.bong_grid import CELLS, GridCell
+from credo.core.names import RULES, RuleName
+from credo_papers.bong.bong_grid import CELLS, FAMILIES, MNIST_CURVATURES, GridCell
 
-__all__ = ["PLANS", "CNNPlan", "MLPPlan", "NetworkPlan", "Plan"]
+__all__ = ["FAMILY_PLANS", "PLANS", "CNNPlan", "MLPPlan", "NetworkPlan", "Plan"]
 
 
 class MLPPlan(TypedDict):
@@ -106,6 +106,7 @@ class Plan:
 _SMALL: MLPPlan = {"kind": "mlp", "outputs": 10, "hidden": [16], "activation": "relu"}
 _CNN: CNNPlan = {"kind": "cnn", "outputs": 10, "channels": [16, 16], "dense": 64, "activation": "relu"}
 _MARKS = (200, 250, 500, 600, 1000, 1800, 2000)
+_TINY: MLPPlan = {"kind": "mlp", "outputs": 10, "hidden": [10], "activation": "relu"}
 _BY_NAME = {cell.name: cell for cell in CELLS}
 
 PLANS: dict[str, Plan] = {
@@ -157,3 +158,34 @@ PLANS: dict[str, Plan] = {
 """By name: "quick" and "full" are the sizes of the command line; "cnn" is the part of "full" that fits two
 cores, with three streams; "mlp" is the whole grid with a small network (3,322 parameters) on images of 14 x
 14 pixels."""
+
+# BBB with a full covariance takes P^3 in an iteration
+_BY_FAMILY = tuple(
+    GridCell(rule, curvature, family=family)
+    for curvature in MNIST_CURVATURES
+    for rule in RULES
+    for family in FAMILIES
+    if (rule, family) != ("bbb", "full")
+)
+
+FAMILY_PLANS: dict[str, Plan] = {
+    "quick": replace(
+        PLANS["quick"],
+        network=_TINY,
+        pool=4,
+        cells=tuple(GridCell("bong", "lin-hess", family=family) for family in FAMILIES),
+        weights=(30.0,),
+        reaches={"bong": (0.1,)},
+        rates={"bong": (1.0,)},
+    ),
+    "full": replace(
+        PLANS["mlp"],
+        network=_TINY,
+        pool=4,
+        cells=_BY_FAMILY,
+        samples=10,
+        changes={},
+    ),
+}
+"""The plans of `bong-mnist-families`: a network of 610 parameters on images of 7 x 7 pixels, for which the
+full covariance is small enough, with M = 10."""

@@ -109,6 +109,11 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "MNIST, one digit at a time: four rules, three curvatures, a low-rank belief",
         "Jones, Chang & Murphy 2024 (arXiv 2405.19681): MNIST",
     ),
+    "bong-mnist-families": (
+        "bong",
+        "MNIST, one digit at a time: full, diagonal and low-rank beliefs over a tiny network",
+        "Jones, Chang & Murphy 2024 (arXiv 2405.19681): MNIST (smaller network)",
+    ),
     "bong-sarcos": (
         "bong",
         "Inverse dynamics of a robot arm: a network with a low-rank posterior, rule by rule",
