@@ -142,7 +142,7 @@ def test_calibration_is_drawn_at_every_number_of_digits(outcome: Outcome) -> Non
     panels = outcome.figures["ece"]().axes
     assert [axes.get_title() for axes in panels] == ["after 10 digits", "after 20 digits"]
     for place, axes in enumerate(panels):
-        seeds = [line for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())]
+        seeds = [line for line in axes.lines if line.get_marker() == "o" and np.size(line.get_xdata())]
         expected = outcome.arrays["bog lin-hess linearized ece"][:, place]
         np.testing.assert_array_equal(seeds[1].get_xdata(), expected)
 

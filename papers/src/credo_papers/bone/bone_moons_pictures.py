@@ -129,8 +129,10 @@ def _points(
     x = arrays["x"][first:last]
     y = arrays["y"][first:last]
     for label, marker, colour in _LABELS:
-        look = {"s": 20, "marker": marker, "color": colour, "alpha": opacity, "edgecolor": "white"}
-        axes.scatter(*x[y == label].T, linewidth=0.4, **look)
+        one, other = x[y == label].T
+        axes.scatter(
+            one, other, s=20, marker=marker, color=colour, alpha=opacity, edgecolor="white", linewidth=0.4
+        )
 
 
 def _frame(axes: Axes, arrays: Mapping[str, np.ndarray]) -> None:

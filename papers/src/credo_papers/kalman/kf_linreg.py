@@ -18,7 +18,7 @@ from credo_papers.engine.experiment import Outcome, Size
 from credo_papers.engine.portions import Progress
 from credo_papers.engine.quantities import Row, mean_se
 from credo_papers.kalman.kf_linreg_figure import draw
-from credo_papers.kalman.kf_linreg_learner import Learned, batch_evidence, learn, make_learner, ridge
+from credo_papers.kalman.kf_linreg_learner import batch_evidence, learn, make_learner, ridge
 from credo_papers.kalman.kf_linreg_plan import ALPHA, PUBLISHED, PUBLISHED_RMSE, SETS
 from credo_papers.kalman.kf_linreg_world import BETA, ROWS, TEST_ROWS, WEIGHTS, simulate
 
@@ -35,9 +35,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     with jax.enable_x64(True):
         learner = make_learner()
         prior = learner.init(np.zeros(2), var=ALPHA)
-        learned = Learned(*(np.asarray(array) for array in learn(learner, prior, x, y)))
-    means = learned.mean
-    evidences = learned.log_evidence
+        learned = learn(learner, prior, x, y)
+        means, sds, evidences, forecasts, variances = (np.asarray(array) for array in learned)
     progress(0.6, "solving for all rows at once")
     batch = np.stack([ridge(*pair) for pair in zip(x, y, strict=True)])
     exact = np.array([batch_evidence(*pair) for pair in zip(x, y, strict=True)])
@@ -45,12 +44,12 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     gaps = np.abs(means - batch).max(axis=2)
     rmse = np.sqrt(np.mean((y_test[:, None, :] - means @ np.swapaxes(x_test, 1, 2)) ** 2, axis=2))
     ridge_rmse = np.sqrt(np.mean((y_test - np.einsum("nri,ni->nr", x_test, batch[:, -1])) ** 2, axis=1))
-    inside = np.abs(means[:, -1] - WEIGHTS) <= 1.959964 * learned.sd[:, -1]
+    inside = np.abs(means[:, -1] - WEIGHTS) <= 1.959964 * sds[:, -1]
     totals = evidences.sum(axis=1)
     # each row is forecast before it is learned; ridge regression on all rows has seen what it is asked
-    squares = (y - learned.forecast) ** 2
+    squares = (y - forecasts) ** 2
     hindsight = (y - np.einsum("nri,ni->nr", x, batch[:, -1])) ** 2
-    share = squares / learned.var
+    share = squares / variances
     running = np.sqrt(np.cumsum(squares, axis=1) / np.arange(1, ROWS + 1))
     running_hindsight = np.sqrt(np.cumsum(hindsight, axis=1) / np.arange(1, ROWS + 1))
     median = float(np.median(gaps[:, -1]))
@@ -60,7 +59,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     series = {
         "t": np.arange(1, ROWS + 1),
         **{f"mean_{i}": means[0, :, i] for i in range(2)},
-        **{f"sd_{i}": learned.sd[0, :, i] for i in range(2)},
+        **{f"sd_{i}": sds[0, :, i] for i in range(2)},
         **{f"ridge_{i}": batch[0, :, i] for i in range(2)},
         "test_rmse": rmse[0],
         "gap_largest": gaps.max(axis=0),
@@ -69,7 +68,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "prequential_rmse": running[0],
         "hindsight_rmse": running_hindsight[0],
         "square_mean": squares.mean(axis=0),
-        "square_said": learned.var.mean(axis=0),
+        "square_said": variances.mean(axis=0),
     }
     arrays = {
         "gap_at_T": gaps[:, -1],
