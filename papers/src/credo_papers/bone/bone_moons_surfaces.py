@@ -19,7 +19,7 @@ from credo_papers.engine.any_learner import AnyBelief
 __all__ = ["EVERY", "Sides", "surfaces"]
 
 EVERY = 10
-"""How many labels lie between two surfaces."""
+"""The number of labels between two surfaces."""
 
 
 class Sides(NamedTuple):
