@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from credo.core import caches, fingerprints, kept_programs, program_folder
-from credo.core.kept_programs import Kept
+from credo.core.kept_programs import Kept, program
 
 traces: list[str] = []
 
@@ -113,6 +113,41 @@ def test_a_program_that_runs_once_is_compiled_in_haste(
     second = again()(np.ones(3), 4)
     assert traces == ["double"] and len(files(folder)) == 1
     np.testing.assert_array_equal(first["b"], second["b"])
+
+
+def test_a_program_in_haste_and_the_usual_one_have_one_trace_and_files_of_their_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_programs, "always_hasty", lambda: False)
+    asked: list[Any] = []
+    usual = jax.stages.Lowered.compile
+
+    def compile(self: Any, compiler_options: Any = None) -> Any:
+        asked.append(compiler_options)
+        return usual(self, compiler_options)
+
+    def build() -> Any:
+        return lambda x: double(x, 4), "told"
+
+    monkeypatch.setattr(jax.stages.Lowered, "compile", compile)
+    results = []
+    for hasty in (True, False, True, False):
+        compiled, told = program("haste", ("one",), build, (np.ones(3),), hasty=hasty)
+        results.append(np.asarray(compiled(np.arange(3.0))["a"]))
+        assert told == "told"
+    assert traces == ["double"] and asked == [kept_programs._HASTE[0], None]
+    assert sorted(path.stem.endswith("-hasty") for path in files(folder)) == [False, True]
+    for result in results:
+        np.testing.assert_array_equal(result, [0.0, 2.0, 4.0])
+
+
+def test_where_all_programs_are_made_in_haste_there_is_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    for hasty in (True, False):
+        program("haste", ("two",), lambda: (lambda x: double(x, 4), None), (np.ones(3),), hasty=hasty)
+    assert traces == ["double"] and len(files(folder)) == 1
 
 
 @pytest.mark.table

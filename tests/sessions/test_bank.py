@@ -14,6 +14,7 @@ import pytest
 import credo
 from credo.adapt.nested import within
 from credo.core.errors import CredoError
+from credo.live import runner
 from credo.live.runner import _with_priors
 from credo.recipes import assembly, defaults
 from credo.recipes.auto import bank_of
@@ -76,6 +77,54 @@ def classes(count: int, known: int, seed: int = 0) -> list[Row]:
 def same(one: Session, other: Session) -> None:
     for mine, theirs in zip(jax.tree.leaves(one.belief), jax.tree.leaves(other.belief), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_the_first_rows_of_a_bank_are_learned_by_a_program_made_in_haste(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "HASTY", 30)
+    learned: list[bool] = []
+    usual = Session._pass
+
+    def noted(self: Session, packed: Any, columns: Any, hasty: bool = False) -> Any:
+        learned.extend([hasty] * len(columns.x))
+        return usual(self, packed, columns, hasty)
+
+    monkeypatch.setattr(Session, "_pass", noted)
+    rows = classes(50, 50)
+    whole, parts = (Session.from_rows(rows, "y", chunk=25) for _ in range(2))
+    whole.learn(rows)
+    assert learned == [True] * 30 + [False] * 20
+    learned.clear()
+    for start in range(29):
+        parts.learn(rows[start : start + 1])
+    parts = Session.load(parts.save(tmp_path / "bank.credo"), chunk=25)
+    parts.learn(rows[29:])
+    assert learned == [True] * 30 + [False] * 20
+    same(whole, parts)
+    assert whole.metrics() == pytest.approx(parts.metrics(), nan_ok=True)
+    learned.clear()
+    single = Session.from_rows(rows, "y", model="linear")
+    single.learn(rows)
+    assert learned == [False] * 50
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("rows", [numbers(60), classes(60, 60)], ids=["numbers", "classes"])
+def test_rows_where_the_program_changes_have_the_same_bits_however_they_are_grouped(
+    monkeypatch: pytest.MonkeyPatch, rows: list[Row]
+) -> None:
+    monkeypatch.setattr(runner, "HASTY", 30)
+    sessions = []
+    for size in (1, 7, 60):
+        session = Session.from_rows(rows, "y", chunk=25)
+        session.prepare()
+        for start in range(0, 60, size):
+            session.learn(rows[start : start + size])
+        sessions.append(session)
+    same(sessions[0], sessions[1])
+    same(sessions[0], sessions[2])
+    assert sessions[0].metrics() == pytest.approx(sessions[2].metrics(), nan_ok=True)
 
 
 @pytest.mark.optimised

@@ -36,7 +36,7 @@ from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
 from credo.core.program_folder import SUFFIX, folder, keep_small
 from credo.core.types import PyTree
 
-__all__ = ["Kept", "compile_in_haste", "program"]
+__all__ = ["Kept", "always_hasty", "compile_in_haste", "program"]
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ _HASTE: tuple[Any, ...] = (
     {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False},
     {"xla_backend_optimization_level": 0},  # JAX 0.12 has no other emitters
 )
-"""Options of XLA for a program that runs once: it would take longer to make it fast than to run it."""
+"""Options of XLA for a program that runs a few times: it would take longer to make it fast than to run it."""
 _SHORTEST = "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -66,6 +66,9 @@ class _Compiling:
 
 
 _given = _Given()
+_lowered: dict[Path, tuple[jax.stages.Lowered, Any]] = {}
+"""Programs that were compiled in haste, under the files of the usual ones, which need no second trace."""
+
 _compiling = _Compiling()
 
 
@@ -75,6 +78,8 @@ def program(
     build: Callable[[], tuple[Callable[..., PyTree], T]],
     arguments: tuple[PyTree, ...],
     donate: tuple[int, ...] = (),
+    *,
+    hasty: bool = False,
 ) -> tuple[Callable[..., Any], T]:
     """A compiled function and what is to be known of it, from a file where there is one.
 
@@ -84,12 +89,24 @@ def program(
         build: makes the function and what is to be known of it, which needs a trace, and can be pickled.
         arguments: arguments like those that will come, or their shapes.
         donate: the arguments whose arrays the program may use up.
+        hasty: whether it is compiled in less than half of the time, to run a few times as slowly. Its last
+            bits differ, so that what calls it must depend on the data alone.
     """
     place = _place(name, parts, arguments)
+    hasty = hasty and not always_hasty()
+    if place is not None and hasty:
+        return _obtain(place.with_stem(f"{place.stem}-hasty"), build, arguments, donate, True, place)
     if place is not None:
         return _obtain(place, build, arguments, donate)
     function, extra = build()
+    if hasty:
+        return compile_in_haste(jax.jit(function, donate_argnums=donate).lower(*arguments)), extra
     return jax.jit(function, donate_argnums=donate), extra
+
+
+def always_hasty() -> bool:
+    """Whether all programs are compiled in haste, as by the tests: a second one would be the same."""
+    return "xla_backend_optimization_level=0" in os.environ.get("XLA_FLAGS", "")
 
 
 def _obtain(
@@ -97,26 +114,41 @@ def _obtain(
     build: Callable[[], tuple[Callable[..., PyTree], T]],
     arguments: tuple[PyTree, ...],
     donate: tuple[int, ...],
-    once: bool = False,
+    hasty: bool = False,
+    usual: Path | None = None,
 ) -> tuple[Callable[..., Any], T]:
-    """`program` for the file that it belongs into, compiled in haste where it runs `once`."""
+    """`program` for the file that it belongs into, compiled in haste where that is asked for; `usual` is the
+    file of the same program that is not.
+    """
     found = _read(place)
     if found is not None:
         return found
-    function, extra = build()
-    function = _named(function, place.stem)
     _listen()
     given = _given.count
     with _out_of_the_other_cache():
-        lowered = jax.jit(function, donate_argnums=donate).lower(*arguments)
-        compiled = compile_in_haste(lowered) if once else lowered.compile()
+        known = _lowered.pop(place) if place in _lowered else None
+        lowered, extra = known or _lower(place, build, arguments, donate)
+        if usual is not None:
+            _lowered[usual] = (lowered, extra)
+        compiled = compile_in_haste(lowered) if hasty else lowered.compile()
     if _given.count == given:  # what JAX's cache gave cannot be written again
         _keep(place, compiled, extra)
     return compiled, extra
 
 
+def _lower(
+    place: Path,
+    build: Callable[[], tuple[Callable[..., PyTree], T]],
+    arguments: tuple[PyTree, ...],
+    donate: tuple[int, ...],
+) -> tuple[jax.stages.Lowered, T]:
+    """A program as XLA takes it, and what is to be known of it."""
+    function, extra = build()
+    return jax.jit(_named(function, place.stem), donate_argnums=donate).lower(*arguments), extra
+
+
 def compile_in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
-    """Compile a program that runs once; as any other if XLA no longer has the options for it."""
+    """Compile a program that runs a few times; as any other if XLA no longer has the options for it."""
     for options in _HASTE:
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             return lowered.compile(compiler_options=options)

@@ -196,11 +196,12 @@ def learn_unscored(
     packed: PackedBelief,
     rows: tuple[np.ndarray, np.ndarray, np.ndarray],
     collect: Callable[[Any, Info], Any] | None,
+    hasty: bool = False,
 ) -> tuple[PackedBelief, Info]:
     """Learn inputs, observations and weights (N,), at most `CHUNK`, in order: the belief, and their infos.
     The bits do not depend on how rows are cut into chunks.
     """
-    after, info = packed.learn("learn_rows", _Learn(collect), rows, CHUNK)
+    after, info = packed.learn("learn_rows", _Learn(collect), rows, CHUNK, hasty=hasty)
     return after, info
 
 

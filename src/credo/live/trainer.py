@@ -210,12 +210,14 @@ class Trainer(Runner):
 
     _learned_late = _count
 
-    def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, None, Info]:
+    def _pass(
+        self, packed: PackedBelief, columns: EncodedRows, hasty: bool = False
+    ) -> tuple[PackedBelief, None, Info]:
         reports = collect if issubclass(packed.form.kind, Hypotheses | Monitoring | Resettable) else None
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
         rows = (columns.x, columns.y, np.asarray(weights, np.float32))
-        after, info = passes.learn_unscored(packed, rows, reports)
+        after, info = passes.learn_unscored(packed, rows, reports, hasty)
         return after, None, info
 
     def forecast(

@@ -63,7 +63,14 @@ class Built(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def learning(
-    name: str, form: Form, row: WordLayout, step: Step, *, length: int | None = None, more: More = ()
+    name: str,
+    form: Form,
+    row: WordLayout,
+    step: Step,
+    *,
+    length: int | None = None,
+    more: More = (),
+    hasty: bool = False,
 ) -> Built:
     """The program of a step.
 
@@ -73,6 +80,7 @@ def learning(
         step: what happens at a row.
         length: None for one row; or the program goes through the first rows of so many.
         more: the shapes of further arguments, which `step` is given behind the row.
+        hasty: whether it is compiled in haste, for a few rows; see `credo.core.kept_programs.program`.
 
     Returns:
         The program (setting, state, words, *more) to the state and the words of the report; with a length
@@ -83,7 +91,7 @@ def learning(
         CredoError: the step gives another kind of belief.
     """
     build = functools.partial(_learning, form, row, step, length, more)
-    return Built(*program(name, (form, row, step), build, _shapes(form, row, length, more)))
+    return Built(*program(name, (form, row, step), build, _shapes(form, row, length, more), hasty=hasty))
 
 
 def _learning(form: Form, row: WordLayout, step: Step, length: int | None, more: More) -> Built:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core import forks
+from credo.core.kept_programs import always_hasty
 from credo.core.types import Array, PyTree
 from credo.programs.build import Built, Question, Step, asking, learning
 from credo.programs.form import Form, plain, setting_of
@@ -64,7 +65,13 @@ class PackedBelief:
         return self.form.state.take(self.state)
 
     def learn(
-        self, name: str, step: Step, rows: PyTree, length: int, *more: Array | np.ndarray | None
+        self,
+        name: str,
+        step: Step,
+        rows: PyTree,
+        length: int,
+        *more: Array | np.ndarray | None,
+        hasty: bool = False,
     ) -> tuple[PackedBelief, PyTree]:
         """Learn n rows, leaves (n, ...), by a program for `length` rows: the belief, and the reports.
 
@@ -73,11 +80,13 @@ class PackedBelief:
             rows: the rows, at most `length`.
             length: for how many rows the program is. A row costs a row.
             more: what the step is given beside the row, the same for all.
+            hasty: whether the program is one that was compiled in haste.
         """
-        leaves, kind = _kind((name, step, length), rows, more)
+        hasty = hasty and not always_hasty()  # or both would be one program, built twice
+        leaves, kind = _kind((name, step, length, hasty), rows, more)
         call = self._calls.get(kind)
         if call is None:
-            build = functools.partial(learning, name, self.form, step=step, length=length)
+            build = functools.partial(learning, name, self.form, step=step, length=length, hasty=hasty)
             call = self._calls[kind] = _built(rows, more, build)
         count = len(leaves[0])
         # lent until the program has ended, as it has once what it says is in NumPy

@@ -834,12 +834,15 @@ class Session(Runner):
         """The step of a program at a row that is learned."""
         return passes.Score(self.compare, None if self._counting.changes is None else collect)
 
-    def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
+    def _pass(
+        self, packed: PackedBelief, columns: EncodedRows, hasty: bool = False
+    ) -> tuple[PackedBelief, Outcome, Info]:
         weights = columns.weights
         share = np.ones(len(columns.x), np.float32) if weights is None else np.asarray(weights, np.float32)
         dts = None if columns.dts is None else columns.dts.astype(np.float32)
         rows = (columns.x, columns.y, columns.targets, share, dts)
-        after, (outcome, info) = packed.learn("score_rows", self._step, rows, self.chunk, columns.levels)
+        levels = columns.levels
+        after, (outcome, info) = packed.learn("score_rows", self._step, rows, self.chunk, levels, hasty=hasty)
         return after, outcome, info
 
     def predict(self, rows: Rows, levels: Sequence[float] = (), times: ArrayLike | None = None) -> Forecasts:
@@ -904,7 +907,9 @@ class Session(Runner):
             rows = EncodedRows(x, 0 * one, None if self.own_units else one, one, levels=given)
         else:
             rows = EncodedRows(x, np.zeros(1, np.int32))
-        self._pass(self.packed, rows._replace(dts=one) if timed else rows)
+        asked_to_learn = rows._replace(dts=one) if timed else rows
+        for hasty in (True, False) if self.begins_in_haste else (False,):
+            self._pass(self.packed, asked_to_learn, hasty)
         passes.spread(self.packed)
         block = Block(x, np.zeros(1), np.ones(1, int), 1)
         classes = () if self.regression else self.encoding.classes
