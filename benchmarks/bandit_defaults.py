@@ -97,7 +97,7 @@ WORLDS: dict[str, tuple[Callable[[], AnyEnvironment], int]] = {
     "each arm jumps": (partial(simulated, motion=Jumps(1 / 1500)), 3000),
     "drift": (partial(simulated, motion=Drifts(0.001)), 3000),
     "heavy tails": (partial(simulated, credo.StudentT(1.5, 1.0)), 3000),
-    "sphere": (partial(simulated, credo.Normal(0.25), law="sphere"), 3000),
+    "sphere": (partial(simulated, credo.Normal(0.25), distribution="sphere"), 3000),
     "wheel": (partial(load_environment, "wheel", delta=0.95), 3000),
     "optdigits": (partial(of_keel, "optdigits"), 5000),
     "magic": (partial(of_keel, "magic"), 5000),

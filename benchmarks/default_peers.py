@@ -87,8 +87,8 @@ class River:
         if not self.rows:
             return None
         if self.with_dist:
-            law = self.model.predict_one(row, with_dist=True)
-            return np.array([law.mu, law.sigma])
+            distribution = self.model.predict_one(row, with_dist=True)
+            return np.array([distribution.mu, distribution.sigma])
         return np.array([self.model.predict_one(row), math.nan])
 
     def learn(self, x: np.ndarray, y: float) -> None:

@@ -131,8 +131,8 @@ def bank(plan: Plan) -> Cases:
         rows = _regression(10 * plan.rows, 100)
 
         def read(end: Any) -> list[Any]:
-            law = learner.forecast(end, rows[0][0])
-            return [law.mean, law.var]
+            distribution = learner.forecast(end, rows[0][0])
+            return [distribution.mean, distribution.var]
 
         return Stream(_run(learner), learner.init(jnp.zeros(100, jnp.float32)), rows, read)
 
@@ -149,8 +149,8 @@ def particles(plan: Plan) -> Cases:
         run = jax.jit(lambda belief, xs, ys: credo.run(learner, belief, xs, ys, key=2)[0])
 
         def read(end: Any) -> list[Any]:
-            law = learner.forecast(end, rows[0][0])
-            return [law.mean, law.var]
+            distribution = learner.forecast(end, rows[0][0])
+            return [distribution.mean, distribution.var]
 
         return Stream(run, learner.init(jnp.zeros(10, jnp.float32), key=0), rows, read)
 

@@ -44,8 +44,8 @@ Feed = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 def learner(noise: bool = False) -> Any:
     """A Bayesian linear regression, whose noise is known or learned."""
-    law = credo.Normal(credo.InverseGamma(3.0, 3.0)) if noise else credo.Normal(1.0)
-    return credo.extended_kalman(credo.Model(lambda w, x: x @ w, law))
+    distribution = credo.Normal(credo.InverseGamma(3.0, 3.0)) if noise else credo.Normal(1.0)
+    return credo.extended_kalman(credo.Model(lambda w, x: x @ w, distribution))
 
 
 def keyed(count: int, tile: int = 16, noise: bool = False, evict: int | None = None) -> credo.Keyed[Any]:
@@ -118,7 +118,7 @@ def river() -> Feed:
 
 
 def batches(count: int, zipf: float | None = None) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Batches of rows whose keys are uniform, or have the frequencies of Zipf's law."""
+    """Batches of rows whose keys are uniform, or have the frequencies of Zipf's distribution."""
     rng = np.random.default_rng(0)
     frequency = None if zipf is None else np.arange(1, count + 1) ** -zipf
     share = None if frequency is None else frequency / frequency.sum()

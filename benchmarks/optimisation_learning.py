@@ -97,8 +97,8 @@ def tuned(learner: Any, point: Any) -> Any:
     linear = replace(linear, learner=_member(linear.learner, "linear", at, raised))
     hidden = replace(hidden, learner=_member(hidden.learner, "hidden", at, raised))
     own = replace(own, learner=_member(own.learner, "hidden", at, raised))
-    law = _law(votes.learner.likelihood, 1.0, raised)
-    near = replace(votes.learner, likelihood=law, decay=jnp.reshape(at["votes_decay"], 1))
+    distribution = _distribution(votes.learner.likelihood, 1.0, raised)
+    near = replace(votes.learner, likelihood=distribution, decay=jnp.reshape(at["votes_decay"], 1))
     votes = replace(votes, learner=replace(near, clip=_clip(near.clip, raised)))
     groups = bank.learners.places
     factors = dict.fromkeys(groups[0], raised["linear_prior"])
@@ -145,29 +145,29 @@ def _member(member: Any, kind: str, at: dict[str, Any], raised: dict[str, Any]) 
         share = jnp.asarray(network.share)
         network = replace(network, share=share + at["hidden_blend"] * (1.0 - 2.0 * share))
     apply = replace(clipped, network=network, limit=_clip(clipped.limit, raised))
-    law = _law(member.model.likelihood, raised[f"{kind}_forgetting"], raised)
+    distribution = _distribution(member.model.likelihood, raised[f"{kind}_forgetting"], raised)
     walk = replace(bound.dynamics, var=jnp.asarray(bound.dynamics.var) * raised[f"{kind}_walk"])
     return replace(
         member,
-        model=replace(member.model, apply=apply, likelihood=law),
+        model=replace(member.model, apply=apply, likelihood=distribution),
         dynamics=replace(bound, dynamics=walk),
     )
 
 
-def _law(law: Any, forgetting: Any, raised: dict[str, Any]) -> Any:
+def _distribution(distribution: Any, forgetting: Any, raised: dict[str, Any]) -> Any:
     """A likelihood with another prior of its noise, if it learns one number for all rows."""
     import jax.numpy as jnp
 
     from credo.core.records import replace
 
-    noise = getattr(law, "var", None)
+    noise = getattr(distribution, "var", None)
     if noise is None:
-        return law
+        return distribution
     like = jnp.ones_like(jnp.asarray(noise.shape))
     kept = 1.0 - (1.0 - jnp.asarray(noise.forgetting)) * forgetting
     shape = like * raised["noise_shape"]
     scale = like * raised["noise_scale"]
-    return replace(law, var=replace(noise, shape=shape, scale=scale, forgetting=kept))
+    return replace(distribution, var=replace(noise, shape=shape, scale=scale, forgetting=kept))
 
 
 def _clip(limit: Any, raised: dict[str, Any]) -> Any:

@@ -130,8 +130,8 @@ def cases() -> Iterator[Case]:
     for tied in (False, True):
         normals = credo.GaussianClasses(INPUTS, credo.Categorical(CLASSES), tied, forgetting=0.9999)
         yield Case("tied classes" if tied else "normal classes", normals, normals.init(), "classes")
-    for law, task in ((credo.Categorical(CLASSES), "classes"), (unknown.likelihood, "numbers")):
-        memory = credo.NearestNeighbours(INPUTS, law, size=200)
+    for distribution, task in ((credo.Categorical(CLASSES), "classes"), (unknown.likelihood, "numbers")):
+        memory = credo.NearestNeighbours(INPUTS, distribution, size=200)
         yield Case(f"memory of {task}", memory, memory.init(), task)
     events = credo.NearestNeighbours(INPUTS, credo.Poisson(), size=200)
     yield Case("memory of counts", events, events.init(), "counts")

@@ -29,7 +29,7 @@ LEARNED = credo.RecursiveLearner(
 def candidates(learner: Any, belief: Any, x: Any) -> list[Any]:
     """The densities of all candidates in closed form, by SciPy."""
     mean, cov = np.asarray(belief.mean), np.asarray(belief.cov.dense())
-    noise, laws = belief.noise, []
+    noise, distributions = belief.noise, []
     for df in (None, DF):
         for scale in SCALES:
             spread = scale * x @ cov @ x
@@ -39,8 +39,8 @@ def candidates(learner: Any, belief: Any, x: Any) -> list[Any]:
                 own, var = 2 * float(noise.shape), float(noise.scale / noise.shape) * (spread + 1)
             tail = own if df is None or own <= df else df
             ratio = 1.0 if tail == own else (1.0 if own == np.inf else own / (own - 2)) * (tail - 2) / tail
-            laws.append(stats.t(tail, x @ mean, np.sqrt(ratio * var)))
-    return laws
+            distributions.append(stats.t(tail, x @ mean, np.sqrt(ratio * var)))
+    return distributions
 
 
 @pytest.mark.slow
@@ -53,10 +53,10 @@ def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
     for x, y, row in zip(XS, ys, rows, strict=True):
         weights = 0.95 * weights + 0.05 * (1 - weights) / 5
         belief = inner.predict(belief)
-        laws = candidates(inner, belief, np.asarray(x))
-        cdfs.append(weights @ [law.cdf(y) for law in laws])
+        distributions = candidates(inner, belief, np.asarray(x))
+        cdfs.append(weights @ [distribution.cdf(y) for distribution in distributions])
         if not np.isnan(y):
-            likely = np.array([law.pdf(y) for law in laws])
+            likely = np.array([distribution.pdf(y) for distribution in distributions])
             logs.append(np.log(weights @ likely))
             weights = weights * likely**row / (weights @ likely**row)
         else:
@@ -85,12 +85,14 @@ def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
     for inner, belief, y in cases:
 
         def densities(belief: Any, inner: Any = inner, y: Any = y) -> Any:
-            laws = [
+            distributions = [
                 Calibrated(inner, (scale,)).predictive(inner_belief(belief), XS[0], None, None, None)
                 for scale in (1.0, 0.0)
             ]
-            laws += [inner.predictive(belief, XS[0], method, None, None) for method in (None, "plugin")]
-            return jnp.stack([law.log_prob(y) for law in laws])
+            distributions += [
+                inner.predictive(belief, XS[0], method, None, None) for method in (None, "plugin")
+            ]
+            return jnp.stack([distribution.log_prob(y) for distribution in distributions])
 
         own, mean, same, plugin = jax.jit(densities)(belief)
         np.testing.assert_allclose([own, mean], [same, plugin], rtol=0, atol=1e-14)
@@ -257,7 +259,9 @@ def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: flo
         weights = 0.95 * weights + 0.05 * (1 - weights) / 5
         belief, weight = INNER.predict(belief), 1.0
         if not np.isnan(y):
-            likely = np.array([law.pdf(y) for law in candidates(INNER, belief, np.asarray(x))])
+            likely = np.array(
+                [distribution.pdf(y) for distribution in candidates(INNER, belief, np.asarray(x))]
+            )
             far = 0.01 * stats.cauchy.pdf(y, 0, 10)
             total = 0.99 * weights @ likely + far
             weight = 1 - caution * far / total * (1 - min(doubt / 0.02, 1) ** 4)

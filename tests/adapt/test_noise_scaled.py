@@ -49,8 +49,8 @@ def test_it_expects_what_a_regression_with_the_noise_that_was_seen_does(forgetti
         scaled = np.sqrt(rows[seen])
         noise, var = factor * ASSUMED, factor * 1.5
         mean, sd = ridge(xs[seen] * scaled[:, None], ys[seen] * scaled, noise, var, np.ones(P))
-        law = learner.expect(belief, jnp.ones(P))
-        np.testing.assert_allclose([law.mean[0], law.sd[0]], [mean, sd], rtol=1e-9)
+        distribution = learner.expect(belief, jnp.ones(P))
+        np.testing.assert_allclose([distribution.mean[0], distribution.sd[0]], [mean, sd], rtol=1e-9)
     assert factor < 0.5
 
 
@@ -60,8 +60,8 @@ def test_large_errors_leave_the_expectation_as_it_is() -> None:
     belief, _ = credo.run(learner, begin(learner), XS, YS)
     inner, _ = credo.run(INNER, begin(INNER), XS, YS)
     assert float(learner.factor(belief)) == 1.0
-    law, own = learner.expect(belief, XS[0]), INNER.expect(inner, XS[0])
-    np.testing.assert_array_equal([law.mean, law.sd], [own.mean, own.sd])
+    distribution, own = learner.expect(belief, XS[0]), INNER.expect(inner, XS[0])
+    np.testing.assert_array_equal([distribution.mean, distribution.sd], [own.mean, own.sd])
     forecast, own_forecast = learner.forecast(belief, XS[0]), INNER.forecast(inner, XS[0])
     np.testing.assert_array_equal([forecast.mean, forecast.sd], [own_forecast.mean, own_forecast.sd])
 
@@ -78,17 +78,21 @@ def arms_of(learner: Any) -> Any:
 def test_arms_and_members_stay_normal_so_that_the_best_arm_is_found_by_quadrature() -> None:
     bank = Experts([ArmsDesign(walk, 3) for walk in WALKS], 0.01)
     learner = NoiseScaled(bank, ASSUMED, 0.5)
-    law, belief = arms_of(learner)
+    distribution, belief = arms_of(learner)
     own = expect_arms(bank, belief.belief, XS[0])
     factor = float(learner.factor(belief))
-    assert 0.1 < factor < 0.9 and type(law) is type(own)
-    np.testing.assert_allclose(law.mean, own.mean, rtol=1e-12)
-    np.testing.assert_allclose(law.sd, factor * own.sd, rtol=1e-12)
+    assert 0.1 < factor < 0.9 and type(distribution) is type(own)
+    np.testing.assert_allclose(distribution.mean, own.mean, rtol=1e-12)
+    np.testing.assert_allclose(distribution.sd, factor * own.sd, rtol=1e-12)
     reference = RescaledExpectation(own, (1.0 - factor) * own.mean, jnp.asarray(factor))
-    np.testing.assert_allclose([law.mean, law.sd], [reference.mean, reference.sd], rtol=1e-12)
-    np.testing.assert_allclose(law.quantile(0.9), reference.quantile(0.9), rtol=1e-8)
-    shares = probability_best(law, key=jax.random.key(0))
-    np.testing.assert_array_equal(shares, probability_best(law, key=jax.random.key(1)))  # nothing is drawn
+    np.testing.assert_allclose(
+        [distribution.mean, distribution.sd], [reference.mean, reference.sd], rtol=1e-12
+    )
+    np.testing.assert_allclose(distribution.quantile(0.9), reference.quantile(0.9), rtol=1e-8)
+    shares = probability_best(distribution, key=jax.random.key(0))
+    np.testing.assert_array_equal(
+        shares, probability_best(distribution, key=jax.random.key(1))
+    )  # nothing is drawn
     draws = np.asarray(reference.sample(jax.random.key(2), (4000,))).argmax(axis=1)
     drawn = np.bincount(draws, minlength=3) / 4000
     np.testing.assert_allclose(shares, drawn, atol=5 * 0.5 / np.sqrt(4000))
@@ -99,10 +103,10 @@ def test_chances_keep_their_distribution_which_is_narrowed_about_its_mean() -> N
     inner = credo.BetaBernoulli()
     learner = NoiseScaled(inner, 1.0, 0.25)
     belief = learner.init()
-    law, own = learner.expect(belief, None), inner.expect(belief.belief, None)
-    assert isinstance(law, RescaledExpectation)
-    np.testing.assert_allclose([law.mean, law.sd], [own.mean, 0.5 * own.sd], rtol=1e-12)
-    np.testing.assert_allclose(law.quantile(0.9), 0.5 + 0.5 * (own.quantile(0.9) - 0.5), rtol=1e-8)
+    distribution, own = learner.expect(belief, None), inner.expect(belief.belief, None)
+    assert isinstance(distribution, RescaledExpectation)
+    np.testing.assert_allclose([distribution.mean, distribution.sd], [own.mean, 0.5 * own.sd], rtol=1e-12)
+    np.testing.assert_allclose(distribution.quantile(0.9), 0.5 + 0.5 * (own.quantile(0.9) - 0.5), rtol=1e-8)
 
 
 LEARNERS: dict[str, Any] = {

@@ -33,17 +33,17 @@ def shared(joint: np.ndarray) -> np.ndarray:
 
 def members(belief: Any, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The weights, means and variances of the members of the bank."""
-    law: Any = BANK.predictive(belief, x, None, None, None)
-    moments = [in_order(each(ask, law.parts)) for ask in (_mean, _var)]
-    return np.asarray(np.exp(law.log_weights)), np.asarray(moments[0]), np.asarray(moments[1])
+    distribution: Any = BANK.predictive(belief, x, None, None, None)
+    moments = [in_order(each(ask, distribution.parts)) for ask in (_mean, _var)]
+    return np.asarray(np.exp(distribution.log_weights)), np.asarray(moments[0]), np.asarray(moments[1])
 
 
-def _mean(law: Any) -> Any:
-    return law.mean
+def _mean(distribution: Any) -> Any:
+    return distribution.mean
 
 
-def _var(law: Any) -> Any:
-    return law.var
+def _var(distribution: Any) -> Any:
+    return distribution.var
 
 
 @pytest.mark.slow
@@ -65,15 +65,15 @@ def test_numbers_are_a_kalman_filter_on_standardised_means_beside_the_mixture() 
         f = np.concatenate([[m0 / s0], (means - m0) / s0])
         assert np.abs(f).max() < 4  # nothing is clipped
         gain, spread = f @ b, f @ cov @ f + NOISE
-        law: Any = st.norm(m0 + s0 * gain, s0 * np.sqrt(spread))
+        distribution: Any = st.norm(m0 + s0 * gain, s0 * np.sqrt(spread))
         pool = w @ st.norm.pdf(y, means, np.sqrt(variances))
-        both = joint.sum(axis=0) @ [pool, law.pdf(y)]
+        both = joint.sum(axis=0) @ [pool, distribution.pdf(y)]
         logs.append(np.log(both) if np.isfinite(y) and row else 0.0)
         if np.isfinite(y):
             scores.append(np.log(both))
             below = w @ st.norm.cdf(y, means, np.sqrt(variances))
-            cdfs.append(joint.sum(axis=0) @ [below, law.cdf(y)])
-            joint = joint * np.array([pool, law.pdf(y)]) ** row
+            cdfs.append(joint.sum(axis=0) @ [below, distribution.cdf(y)])
+            joint = joint * np.array([pool, distribution.pdf(y)]) ** row
             joint = joint / joint.sum()
             if row:
                 k = cov @ f / (f @ cov @ f + NOISE / row)
@@ -126,16 +126,16 @@ def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: 
     for x, y in zip(XS, labels, strict=True):
         weights = 0.9 * weights + 0.1 * weights[::-1]
         inner, stack = bank.predict(inner), alone.predict(stack)
-        law: Any = bank.predictive(inner, x, None, None, None)
-        own = np.asarray(jax.vmap(lambda part: part.probs)(law.parts))
-        rows = np.log(np.maximum(np.vstack([np.exp(law.log_weights) @ own, own]), 1e-4))
+        distribution: Any = bank.predictive(inner, x, None, None, None)
+        own = np.asarray(jax.vmap(lambda part: part.probs)(distribution.parts))
+        rows = np.log(np.maximum(np.vstack([np.exp(distribution.log_weights) @ own, own]), 1e-4))
         reference = name in ("two", "against the first")
         inputs = rows[:, 1:] - rows[:, :1] if reference else rows - rows.max(axis=1, keepdims=True)
         second = alone.forecast(stack, jnp.asarray(inputs.T)).probs
-        both = weights @ np.stack([np.exp(law.log_weights) @ own, second])
+        both = weights @ np.stack([np.exp(distribution.log_weights) @ own, second])
         probs.append(both)
         logs.append(np.log(both[y]))
-        weights = weights * np.array([np.exp(law.log_weights) @ own[:, y], second[y]])
+        weights = weights * np.array([np.exp(distribution.log_weights) @ own[:, y], second[y]])
         weights = weights / weights.sum()
         inner, _ = bank.update(inner, x, y)
         stack, _ = alone.update(stack, jnp.asarray(inputs.T), y)
@@ -151,8 +151,8 @@ def test_at_first_the_regression_is_the_mixture() -> None:
     bank, params = class_bank(credo.Categorical(3))
     learner = Stacked(bank, credo.Categorical(3), var=1e-9)
     belief, inner = learner.init(params, var=0.5), bank.init(params, var=0.5)
-    law: Any = learner.forecast(belief, XS[0])
-    np.testing.assert_allclose(law.second.probs, bank.forecast(inner, XS[0]).probs, atol=1e-12)
+    distribution: Any = learner.forecast(belief, XS[0])
+    np.testing.assert_allclose(distribution.second.probs, bank.forecast(inner, XS[0]).probs, atol=1e-12)
     numbers = Stacked(BANK, credo.Normal(1.0), var=1e-12, tails=())
     first, mixed = numbers.forecast(begin(numbers), XS[0]), BANK.forecast(begin(BANK), XS[0])
     np.testing.assert_allclose([first.mean, first.sd], [mixed.mean, mixed.sd], atol=1e-9)
@@ -161,10 +161,10 @@ def test_at_first_the_regression_is_the_mixture() -> None:
 @pytest.mark.slow
 def test_far_means_and_small_probabilities_are_bounded() -> None:
     far = credo.likelihoods.NormalPredictive(jnp.array([[0.0], [1e3]]), jnp.full((2, 1, 1), 1e-4))
-    law = WeightedPredictive(far, jnp.log(jnp.array([1.0 - 1e-9, 1e-9])))
-    row = Stacked(BANK)._row(law)
+    distribution = WeightedPredictive(far, jnp.log(jnp.array([1.0 - 1e-9, 1e-9])))
+    row = Stacked(BANK)._row(distribution)
     np.testing.assert_allclose(row.inputs[1:], [0.0, 4.0], atol=0.1)
-    high = WeightedPredictive(credo.replace(far, loc=far.loc + 50.0), law.log_weights)
+    high = WeightedPredictive(credo.replace(far, loc=far.loc + 50.0), distribution.log_weights)
     assert float(Stacked(BANK)._row(high).inputs[0]) == 8.0
     sure = credo.Bernoulli().plugin(jnp.full(1, -40.0))
     stack = WeightedPredictive(
@@ -217,8 +217,8 @@ def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture()
     diagonal = credo.replace(inner.beliefs.parts[1], mean=jnp.full((1, P), jnp.nan))
     parts = credo.replace(inner.beliefs, parts=(inner.beliefs.parts[0], diagonal))
     broken = credo.replace(predicted, belief=credo.replace(inner, beliefs=parts))
-    law = learner.forecast(broken, XS[0])
-    assert bool(jnp.isfinite(law.mean)) and bool(jnp.isfinite(law.log_prob(1.0)))
+    distribution = learner.forecast(broken, XS[0])
+    assert bool(jnp.isfinite(distribution.mean)) and bool(jnp.isfinite(distribution.log_prob(1.0)))
     after, info = learner.update(broken, XS[0], YS[0])
     assert bool(info.ok) and bool(jnp.all(jnp.isfinite(after.stack.mean)))
 
@@ -245,8 +245,8 @@ def test_a_broken_classifier_counts_as_the_mixture() -> None:
         return leaf.at[1].set(jnp.nan) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
     broken = jax.tree.map(spoilt, parts)
-    law = WeightedPredictive(broken, jnp.array([0.0, -jnp.inf]))
-    inputs = np.asarray(learner._row(law).inputs)
+    distribution = WeightedPredictive(broken, jnp.array([0.0, -jnp.inf]))
+    inputs = np.asarray(learner._row(distribution).inputs)
     assert np.isfinite(inputs).all()
     np.testing.assert_array_equal(inputs[:, 2], inputs[:, 0])
 
@@ -295,18 +295,18 @@ def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
 
 
 @pytest.mark.slow
-def test_either_of_two_laws_is_their_mixture() -> None:
-    laws = [credo.Normal(var).plugin(jnp.full(1, mean)) for mean, var in ((-1.0, 1.0), (2.0, 0.3))]
+def test_either_of_two_distributions_is_their_mixture() -> None:
+    distributions = [credo.Normal(var).plugin(jnp.full(1, mean)) for mean, var in ((-1.0, 1.0), (2.0, 0.3))]
     weights = jnp.log(jnp.array([0.3, 0.7]))
-    both = Either(laws[0], laws[1], weights)
-    stack = WeightedPredictive(jax.tree.map(lambda *leaves: jnp.stack(leaves), *laws), weights)
+    both = Either(distributions[0], distributions[1], weights)
+    stack = WeightedPredictive(jax.tree.map(lambda *leaves: jnp.stack(leaves), *distributions), weights)
     asks: list[Any] = [
         _mean,
         _var,
-        lambda law: law.log_prob(0.3),
-        lambda law: law.cdf(0.3),
-        lambda law: law.quantile(jnp.array([0.05, 0.5])),
-        lambda law: law.heavier(jnp.asarray(4.0)).log_prob(5.0),
+        lambda distribution: distribution.log_prob(0.3),
+        lambda distribution: distribution.cdf(0.3),
+        lambda distribution: distribution.quantile(jnp.array([0.05, 0.5])),
+        lambda distribution: distribution.heavier(jnp.asarray(4.0)).log_prob(5.0),
     ]
     for ask in asks:
         np.testing.assert_allclose(np.asarray(ask(both)), np.asarray(ask(stack)), atol=1e-10)
@@ -314,9 +314,13 @@ def test_either_of_two_laws_is_their_mixture() -> None:
     error = float(both.sd) / np.sqrt(4000)
     assert abs(draws.mean() - float(both.mean)) < 5 * error
     np.testing.assert_allclose(draws.var(), float(both.var), rtol=0.1)
-    gone = Either(laws[0], credo.Normal(1.0).plugin(jnp.full(1, jnp.nan)), jnp.array([0.0, -jnp.inf]))
+    gone = Either(
+        distributions[0], credo.Normal(1.0).plugin(jnp.full(1, jnp.nan)), jnp.array([0.0, -jnp.inf])
+    )
     np.testing.assert_allclose(
-        [float(gone.mean), float(gone.log_prob(0.0))], [-1.0, float(laws[0].log_prob(0.0))], atol=1e-12
+        [float(gone.mean), float(gone.log_prob(0.0))],
+        [-1.0, float(distributions[0].log_prob(0.0))],
+        atol=1e-12,
     )
     chances = [credo.Bernoulli().plugin(jnp.full(1, logit)) for logit in (-1.0, 2.0)]
     classes = Either(chances[0], chances[1], weights)

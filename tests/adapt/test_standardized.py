@@ -64,11 +64,16 @@ def test_it_is_the_scaling_and_the_learner_done_by_hand() -> None:
         belief, _ = inner.step(belief, z[i], target.z(float(ys[good][i]), CLIP))
     logs, means, quantiles = [], [], []
     for i in range(WARMUP, len(good)):
-        y, law, location, scale = float(ys[good][i]), inner.forecast(belief, z[i]), target.mean, target.sd
+        y, distribution, location, scale = (
+            float(ys[good][i]),
+            inner.forecast(belief, z[i]),
+            target.mean,
+            target.sd,
+        )
         away = np.clip((y - location) / scale, -FARTHEST, FARTHEST)
-        logs.append(float(law.log_prob(away)) - np.log(scale))
-        means.append(location + scale * float(law.mean))
-        quantiles.append(location + scale * float(law.quantile(0.9)))
+        logs.append(float(distribution.log_prob(away)) - np.log(scale))
+        means.append(location + scale * float(distribution.mean))
+        quantiles.append(location + scale * float(distribution.quantile(0.9)))
         learned = np.clip(away, -min(CLIP, target.count**0.5), min(CLIP, target.count**0.5))
         belief, _ = inner.step(belief, z[i], learned, weight=min(1.0, (8 / abs(away)) ** 2))
         target.observe(y)
@@ -191,11 +196,18 @@ def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target()
 
     @jax.jit
     def answers(belief: Any, x: Any) -> Any:
-        law = learner.predictive(belief, x, None, None, None)
+        distribution = learner.predictive(belief, x, None, None, None)
         parts = jax.vmap(lambda one, inner: one.expectation(inner, x).mean)(learner.bank, belief.beliefs)
-        at = law.quantile(0.25)
+        at = distribution.quantile(0.25)
         expected = learner.expectation(belief, x).mean
-        return law.log_prob(at), law.cdf(at), law.mean, law.sd, expected, belief.weights @ parts
+        return (
+            distribution.log_prob(at),
+            distribution.cdf(at),
+            distribution.mean,
+            distribution.sd,
+            expected,
+            belief.weights @ parts,
+        )
 
     log_prob, share, mean, sd, expected, average = map(np.asarray, answers(belief, RAW[0]))
     assert np.isfinite(log_prob) and abs(share - 0.25) < 1e-6
@@ -274,26 +286,28 @@ def test_decisions_are_in_the_units_of_the_target() -> None:
     location, scale = map(float, belief.units)
     x = RAW[3]
     z = BOTH.encode(belief, x)
-    law, inside = BOTH.expect(belief, x), INNER.expect(belief.belief, z)
-    np.testing.assert_allclose(law.mean, location + scale * inside.mean)
-    np.testing.assert_allclose(law.var, scale**2 * inside.var)
+    distribution, inside = BOTH.expect(belief, x), INNER.expect(belief.belief, z)
+    np.testing.assert_allclose(distribution.mean, location + scale * inside.mean)
+    np.testing.assert_allclose(distribution.var, scale**2 * inside.var)
     np.testing.assert_allclose(
-        law.quantile(0.9), location + scale * stats.norm.ppf(0.9, inside.mean, inside.sd), rtol=1e-9
+        distribution.quantile(0.9), location + scale * stats.norm.ppf(0.9, inside.mean, inside.sd), rtol=1e-9
     )
     function, same = BOTH.sample_function(belief, 0), INNER.sample_function(belief.belief, 0)
     np.testing.assert_allclose(function(x), location + scale * same(z), rtol=1e-12)
 
 
 @pytest.mark.slow
-def test_a_rescaled_law_is_the_law_of_the_rescaled_number() -> None:
-    law = Rescaled(NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0))
+def test_a_rescaled_distribution_is_the_distribution_of_the_rescaled_number() -> None:
+    distribution = Rescaled(
+        NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0)
+    )
     exact: Any = stats.norm(13.0, 6.0)
     ys = np.array([-3.0, 12.0, 40.0])
-    np.testing.assert_allclose([law.log_prob(y) for y in ys], exact.logpdf(ys), rtol=1e-12)
-    np.testing.assert_allclose([law.cdf(y) for y in ys], exact.cdf(ys), rtol=1e-6)
-    np.testing.assert_allclose(law.quantile(jnp.array([0.1, 0.7])), exact.ppf([0.1, 0.7]), rtol=1e-9)
-    np.testing.assert_allclose([law.mean, law.var, law.sd], [13.0, 36.0, 6.0])
-    heavy = law.heavier(jnp.asarray(4.0))
+    np.testing.assert_allclose([distribution.log_prob(y) for y in ys], exact.logpdf(ys), rtol=1e-12)
+    np.testing.assert_allclose([distribution.cdf(y) for y in ys], exact.cdf(ys), rtol=1e-6)
+    np.testing.assert_allclose(distribution.quantile(jnp.array([0.1, 0.7])), exact.ppf([0.1, 0.7]), rtol=1e-9)
+    np.testing.assert_allclose([distribution.mean, distribution.var, distribution.sd], [13.0, 36.0, 6.0])
+    heavy = distribution.heavier(jnp.asarray(4.0))
     np.testing.assert_allclose([heavy.mean, heavy.var], [13.0, 36.0])
 
 
@@ -345,5 +359,5 @@ def test_no_rows_make_a_belief_that_is_not_finite(rows: list[tuple[float, ...]])
     belief, trace = credo.run(BOTH, begin(BOTH, jnp.float32), xs, ys, weights=weights)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(belief))
     assert np.isfinite(trace.log_evidence).all()
-    law = BOTH.forecast(BOTH.predict(belief), xs[0])
-    assert np.isfinite([law.mean, law.sd]).all() and float(law.sd) > 0
+    distribution = BOTH.forecast(BOTH.predict(belief), xs[0])
+    assert np.isfinite([distribution.mean, distribution.sd]).all() and float(distribution.sd) > 0

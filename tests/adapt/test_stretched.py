@@ -74,11 +74,13 @@ def test_one_factor_of_one_is_the_learner_and_two_is_twice_as_wide() -> None:
     for factor in (1.0, 2.0):
         learner = Stretched(INNER, (factor,))
         around = credo.adapt.Stretch(belief, jnp.zeros(1), belief.t)
-        law = learner.forecast(around, XS[0])
-        np.testing.assert_allclose([law.mean, law.sd], [own.mean, factor * own.sd], atol=1e-12)
-        low, high = law.interval(0.8)
+        distribution = learner.forecast(around, XS[0])
+        np.testing.assert_allclose(
+            [distribution.mean, distribution.sd], [own.mean, factor * own.sd], atol=1e-12
+        )
+        low, high = distribution.interval(0.8)
         np.testing.assert_allclose(high - low, 2 * factor * own.sd * st.norm.ppf(0.9), rtol=1e-9)
-        np.testing.assert_allclose(law.cdf(high), 0.9, atol=1e-9)
+        np.testing.assert_allclose(distribution.cdf(high), 0.9, atol=1e-9)
         expected, inside = learner.expect(around, XS[0]), INNER.expect(belief, XS[0])
         np.testing.assert_allclose([expected.mean, expected.sd], [inside.mean, inside.sd], atol=0)
         plain = learner.predictive(around, XS[0], "plugin", None, None)
@@ -126,15 +128,15 @@ def test_a_bad_row_leaves_the_belief_and_an_absurd_one_costs_a_bounded_score() -
 
 
 @pytest.mark.slow
-def test_quantiles_and_draws_follow_the_stretched_law() -> None:
+def test_quantiles_and_draws_follow_the_stretched_distribution() -> None:
     learner = Stretched(INNER, (2.0,))
     belief, _ = credo.run(learner, begin(learner), XS, YS)
-    law = learner.forecast(belief, XS[0])
-    normal: Any = st.norm(float(law.mean), float(law.sd))
+    distribution = learner.forecast(belief, XS[0])
+    normal: Any = st.norm(float(distribution.mean), float(distribution.sd))
     for level in (0.05, 0.5, 0.9):
-        np.testing.assert_allclose(law.quantile(level), normal.ppf(level), atol=1e-9)
-    np.testing.assert_allclose(law.log_prob(jnp.asarray(0.3)), normal.logpdf(0.3), atol=1e-10)
-    draws = np.asarray(law.sample(jax.random.key(0), (4000,)))
+        np.testing.assert_allclose(distribution.quantile(level), normal.ppf(level), atol=1e-9)
+    np.testing.assert_allclose(distribution.log_prob(jnp.asarray(0.3)), normal.logpdf(0.3), atol=1e-10)
+    draws = np.asarray(distribution.sample(jax.random.key(0), (4000,)))
     np.testing.assert_allclose(draws.std(), normal.std(), rtol=5 / np.sqrt(2 * 4000))
 
 

@@ -83,24 +83,26 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
     parts: list[Any] = [logistic, credo.BetaBernoulli(a=3.0)]
     learner = Experts(parts, 0.0)
     belief, _ = credo.run(learner, learner.init(jnp.zeros(P)), XS, (YS > 0).astype(jnp.int32))
-    law = learner.expect(belief, XS[0])
-    laws = [one.expect(pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
-    means, spread = (np.array([float(getattr(one, name)[0]) for one in laws]) for name in ("mean", "var"))
+    distribution = learner.expect(belief, XS[0])
+    distributions = [one.expect(pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
+    means, spread = (
+        np.array([float(getattr(one, name)[0]) for one in distributions]) for name in ("mean", "var")
+    )
     weights = np.asarray(belief.weights)
     centre = weights @ means
-    np.testing.assert_allclose(law.mean, [centre], atol=1e-12)
-    np.testing.assert_allclose(law.var, [weights @ (spread + (means - centre) ** 2)], atol=1e-12)
+    np.testing.assert_allclose(distribution.mean, [centre], atol=1e-12)
+    np.testing.assert_allclose(distribution.var, [weights @ (spread + (means - centre) ** 2)], atol=1e-12)
     # the mixture's scale is that of y, although the logistic part is normal on the logit's
     below = (np.log(1.5), 0.6)
-    chance = [float(one.latent_cdf(jnp.asarray([u]))[0]) for one, u in zip(laws, below, strict=True)]
-    np.testing.assert_allclose(law.latent_cdf(jnp.asarray([0.6])), [weights @ chance], atol=1e-9)
-    np.testing.assert_allclose(law.latent_cdf(law.quantile(0.2)), [0.2], atol=1e-9)
-    draws = law.sample(jax.random.key(0), (2000,))[:, 0]
+    chance = [float(one.latent_cdf(jnp.asarray([u]))[0]) for one, u in zip(distributions, below, strict=True)]
+    np.testing.assert_allclose(distribution.latent_cdf(jnp.asarray([0.6])), [weights @ chance], atol=1e-9)
+    np.testing.assert_allclose(distribution.latent_cdf(distribution.quantile(0.2)), [0.2], atol=1e-9)
+    draws = distribution.sample(jax.random.key(0), (2000,))[:, 0]
     keys = jax.random.split(jax.random.key(1), 2000)
     values = jax.jit(jax.vmap(lambda key: learner.function_draw(belief, key)(XS[0])))(keys)
     for sample in (draws, values):
-        assert abs(float(sample.mean()) - centre) < 4 * float(law.sd[0]) / np.sqrt(2000)
-        assert abs(float(sample.std()) / float(law.sd[0]) - 1) < 0.1
+        assert abs(float(sample.mean()) - centre) < 4 * float(distribution.sd[0]) / np.sqrt(2000)
+        assert abs(float(sample.std()) / float(distribution.sd[0]) - 1) < 0.1
 
 
 @pytest.mark.slow
@@ -111,8 +113,8 @@ def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() ->
         belief, _ = learner.step(begin(learner), XS[0], sign * YS[0])
         return learner.expectation(belief, XS[1])
 
-    law = IndependentExpectation(jax.vmap(arm)(jnp.asarray([1.0, -1.0])))
-    shares = probability_best(law, key=jax.random.key(0))
-    draws = np.asarray(law.sample(jax.random.key(1), (20000,))).argmax(axis=1)
+    distribution = IndependentExpectation(jax.vmap(arm)(jnp.asarray([1.0, -1.0])))
+    shares = probability_best(distribution, key=jax.random.key(0))
+    draws = np.asarray(distribution.sample(jax.random.key(1), (20000,))).argmax(axis=1)
     assert abs(float(shares.sum()) - 1) < 1e-6
     assert abs(float(shares[0]) - (draws == 0).mean()) < 4 * 0.5 / np.sqrt(20000)

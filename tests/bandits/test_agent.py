@@ -41,18 +41,18 @@ def test_arms_are_batch_regressions_of_their_own_rewards() -> None:
         inner = jax.tree.map(lambda leaf, arm=arm: leaf[arm], belief.belief.beliefs)
         np.testing.assert_allclose(inner.mean, cov @ x.T @ y / NOISE, rtol=1e-10)
         np.testing.assert_allclose(inner.cov.dense(), cov, rtol=1e-9, atol=1e-12)
-        law = one.expect(belief, XS[0])
-        np.testing.assert_allclose(law.var[arm], XS[0] @ cov @ XS[0], rtol=1e-9)
+        distribution = one.expect(belief, XS[0])
+        np.testing.assert_allclose(distribution.var[arm], XS[0] @ cov @ XS[0], rtol=1e-9)
 
 
 def test_features_of_actions_are_one_batch_regression() -> None:
     one, belief, _ = _played("actions", 40)
     x = np.asarray(ROWS)[np.arange(40), np.asarray(PULLED)]
     cov = np.linalg.inv(x.T @ x / NOISE + np.eye(SIZE) / 2.0)
-    law: Any = one.expect(belief, ROWS[3])
+    distribution: Any = one.expect(belief, ROWS[3])
     rows = np.asarray(ROWS[3])
-    np.testing.assert_allclose(law.mean, rows @ cov @ x.T @ np.asarray(REWARDS) / NOISE, rtol=1e-9)
-    np.testing.assert_allclose(law.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(distribution.mean, rows @ cov @ x.T @ np.asarray(REWARDS) / NOISE, rtol=1e-9)
+    np.testing.assert_allclose(distribution.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -64,10 +64,12 @@ def test_outputs_are_observed_one_at_a_time() -> None:
     for row in range(10):
         reference, _ = learner.step(reference, (XS[row], PULLED[row]), REWARDS[row])
     np.testing.assert_allclose(belief.belief.mean, reference.mean, rtol=1e-5, atol=1e-6)
-    law = one.expect(belief, XS[20])
+    distribution = one.expect(belief, XS[20])
     for arm in range(ARMS):
         alone = learner.expect(reference, (XS[20], jnp.asarray(arm)))
-        np.testing.assert_allclose([law.mean[arm], law.var[arm]], [alone.mean[0], alone.var[0]], rtol=1e-5)
+        np.testing.assert_allclose(
+            [distribution.mean[arm], distribution.var[arm]], [alone.mean[0], alone.var[0]], rtol=1e-5
+        )
 
 
 @pytest.mark.slow
@@ -299,9 +301,9 @@ def test_a_choice_says_what_is_expected_in_units_of_the_rewards() -> None:
     for step in range(14):
         x, reward = jnp.asarray([1.0, step % 3]), 1000.0 + 50.0 * (step % 4)
         belief, _ = one.update(belief, x, step % ARMS, reward)
-    law, choice = one.expect(belief, jnp.ones(2)), one.decide(belief, jnp.ones(2), key=0)
-    np.testing.assert_allclose(choice.mean, law.mean, rtol=1e-9)
-    np.testing.assert_allclose(choice.sd, law.sd, rtol=1e-9)
+    distribution, choice = one.expect(belief, jnp.ones(2)), one.decide(belief, jnp.ones(2), key=0)
+    np.testing.assert_allclose(choice.mean, distribution.mean, rtol=1e-9)
+    np.testing.assert_allclose(choice.sd, distribution.sd, rtol=1e-9)
     assert choice.mean.min() > 900 and choice.sd.min() > 1
 
 

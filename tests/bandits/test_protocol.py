@@ -1,14 +1,15 @@
-"""Every learner and every wrapper in every design, and every policy on every kind of law that they state.
+"""Every learner and wrapper in every design, and every policy on every kind of distribution that they state.
 
-A policy sees nothing of an agent but its law of the expected rewards. So learners x designs are crossed here
-with one policy, the kinds of their laws are collected, and these kinds are crossed with the policies:
-together that is learners x designs x policies.
+A policy sees nothing of an agent but its distribution of the expected rewards. So learners x designs are
+crossed here with one policy, the kinds of their distributions are collected, and these kinds are crossed with
+the policies: together that is learners x designs x policies.
 
 Compiling everything would take minutes, so half of it is traced only: a trace finds whatever is missing or
 refused, or has another shape or dtype after a step. A design puts its own model into a learner, and asks it
 by the verbs that all learners have; so a learner takes two compiled steps in one design, and is traced in
 the others. The base class makes the pmf of every policy sum to 1 and vanish where an arm is forbidden,
-whatever the law; so policies are traced here. Their numbers stand in `test_policies.py` and `test_best.py`.
+whatever the distribution; so policies are traced here. Their numbers stand in `test_policies.py` and
+`test_best.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ KINDS = {
     "actions": ["root"],
 }
 KINDS["arms"] += ["Beta, changing", "robust in run length in experts"]
-"""Agents that have laws of all kinds between them."""
+"""Agents that have distributions of all kinds between them."""
 
 
 def _two_steps(agent: Any, belief: Any, x: Any, reward: Any) -> Any:
@@ -53,13 +54,13 @@ def _two_steps(agent: Any, belief: Any, x: Any, reward: Any) -> Any:
 _RUN = jax.jit(_two_steps)
 
 
-def _kind(law: Any) -> str:
-    """The classes of a law, and whether its noise is known."""
-    parts = getattr(law, "parts", None)
+def _kind(distribution: Any) -> str:
+    """The classes of a distribution, and whether its noise is known."""
+    parts = getattr(distribution, "parts", None)
     inside = parts.parts if isinstance(parts, Groups) else () if parts is None else (parts,)
-    words = [_kind(part) for part in inside] + ["noise"] * (getattr(law, "noise", None) is not None)
-    belief = [type(law.belief).__name__] if hasattr(law, "belief") else []
-    return f"{type(law).__name__.removesuffix('Expectation')}({', '.join([*words, *belief])})"
+    words = [_kind(part) for part in inside] + ["noise"] * (getattr(distribution, "noise", None) is not None)
+    belief = [type(distribution.belief).__name__] if hasattr(distribution, "belief") else []
+    return f"{type(distribution).__name__.removesuffix('Expectation')}({', '.join([*words, *belief])})"
 
 
 @pytest.mark.table
@@ -83,26 +84,26 @@ def test_every_learner_decides_and_learns_in_every_design(name: str) -> None:
 
 
 SEEN: set[str] = set()
-"""The kinds of laws that the agents above state."""
+"""The kinds of distributions that the agents above state."""
 
 
 @pytest.mark.slow
-def test_every_policy_takes_every_law() -> None:
+def test_every_policy_takes_every_distribution() -> None:
     met = set()
     for design, names in KINDS.items():
         for name in names:
             agent, belief, x, _ = agent_of(name, design, bandits.policies.Greedy())
-            law = jax.eval_shape(agent.rewards.expect_arms, belief, x)
-            met.add(_kind(law))
-            pmfs = jax.eval_shape(_all_pmfs, law)
+            distribution = jax.eval_shape(agent.rewards.expect_arms, belief, x)
+            met.add(_kind(distribution))
+            pmfs = jax.eval_shape(_all_pmfs, distribution)
             assert pmfs.shape == (len(POLICIES), ARMS) and pmfs.dtype == jnp.float64, (name, design)
     assert not SEEN - met
 
 
-def _all_pmfs(law: Any) -> jax.Array:
+def _all_pmfs(distribution: Any) -> jax.Array:
     """The pmf of each policy."""
     key, t = jax.random.key(0), jnp.asarray(5)
-    return jnp.stack([policy.pmf(law, ALLOWED, t, key) for policy in POLICIES])
+    return jnp.stack([policy.pmf(distribution, ALLOWED, t, key) for policy in POLICIES])
 
 
 @pytest.mark.slow

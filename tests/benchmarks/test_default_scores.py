@@ -39,7 +39,9 @@ def test_a_normal_forecast_is_scored_by_its_density_and_its_crps() -> None:
     crps = 1.2 * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / math.sqrt(math.pi))
     table = scores.normal_scores(mean, sd, y)
     assert table["log_loss"] == pytest.approx(-norm.logpdf(y[scores.FIRST :], 0.3, 1.2).mean())
-    assert table["crps"] == pytest.approx(crps.mean(), rel=5e-3)  # twenty quantiles stand for the law
+    assert table["crps"] == pytest.approx(
+        crps.mean(), rel=5e-3
+    )  # twenty quantiles stand for the distribution
     assert table["coverage"] == pytest.approx(np.mean(np.abs(z) <= norm.ppf(0.95)))
 
 

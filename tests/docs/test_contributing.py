@@ -94,6 +94,23 @@ def nested_conditionals(tree: ast.Module) -> list[int]:
     ]
 
 
+def test_a_distribution_is_called_so_in_the_code_too() -> None:
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+    assert {name: found for name, tree in trees.items() if (found := named(tree, "law"))} == {}
+    assert named(ast.parse("def f(x, *, law): return x.prior_law(lawn, Laws)"), "law") == ["law", "prior_law"]
+
+
+def named(tree: ast.Module, word: str) -> list[str]:
+    """The names of which a word, or its plural, is one part."""
+    names = [
+        name
+        for node in ast.walk(tree)
+        for field in ("id", "arg", "attr", "name")
+        if isinstance(name := getattr(node, field, None), str)
+    ]
+    return [name for name in names if {word, f"{word}s"} & set(name.split("_"))]
+
+
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
     assert {name: found for name, tree in trees.items() if (found := roundabout(tree))} == {}

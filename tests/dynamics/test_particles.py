@@ -1,4 +1,4 @@
-"""How particles move: every dynamics by the law that it gives one particle, and transitions by functions."""
+"""How particles move: every dynamics by what it gives one particle, and transitions by functions."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from credo.flows.densities import standard
 
 
 @pytest.mark.slow
-def test_draws_have_the_moments_of_the_law_under_their_weights_and_are_uncorrelated_with_others() -> None:
+def test_draws_have_the_moments_under_their_weights_and_are_uncorrelated_with_others() -> None:
     count, size = 30, 3
     weights = jax.random.dirichlet(jax.random.key(0), jnp.full(count, 2.0)).at[4].set(0.0)
     weights = weights / weights.sum()

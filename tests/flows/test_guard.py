@@ -179,7 +179,7 @@ def test_a_guard_knows_the_constant_of_a_target_by_the_mixture_of_those_that_sta
     def likelihood(rows: Array) -> Array:
         return jnp.log(30.0) - 0.5 * (rows[:, 0] / 0.3) ** 2 - jnp.log(0.3 * jnp.sqrt(2 * jnp.pi))
 
-    def shrink(law: SetDensity, values: Array, log_weights: Array) -> Chosen:
+    def shrink(distribution: SetDensity, values: Array, log_weights: Array) -> Chosen:
         return Chosen([Shrunk()], jnp.zeros((), jnp.int32))
 
     guard = Guard(threshold=0.9, move=move)

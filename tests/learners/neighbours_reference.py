@@ -16,7 +16,7 @@ SHAPE, SCALE, FORGETTING = 1.5, 0.9, 0.95
 
 
 class NaiveMemory:
-    """The latest rows in a list of places, and one law for each number of neighbours."""
+    """The latest rows in a list of places, and one distribution for each number of neighbours."""
 
     def __init__(
         self, kind: str, classes: int, size: int, neighbours: tuple[int, ...], decay: float, switching: float
@@ -45,8 +45,8 @@ class NaiveMemory:
         targets = np.array([self.places[i][1] for i in order])
         return targets, fall * np.array([self.places[i][2] for i in order])
 
-    def law(self, x: np.ndarray, place: int) -> Any:
-        """The law of the target under one number of neighbours; of classes, their probabilities."""
+    def distribution(self, x: np.ndarray, place: int) -> Any:
+        """The distribution of the target under one number of neighbours; of classes, their probabilities."""
         y, u = self.votes(x, self.neighbours[place])
         if self.kind == "classes":
             counts = np.array([u[y == c].sum() for c in range(self.classes)])
@@ -63,10 +63,15 @@ class NaiveMemory:
 
     def log_probs(self, x: np.ndarray, y: float) -> np.ndarray:
         """log p(y | x) under each number of neighbours."""
-        laws = [self.law(x, place) for place in range(len(self.neighbours))]
+        distributions = [self.distribution(x, place) for place in range(len(self.neighbours))]
         if self.kind == "classes":
-            return np.log([law[int(y)] for law in laws])
-        return np.array([law.logpmf(y) if self.kind == "counts" else law.logpdf(y) for law in laws])
+            return np.log([distribution[int(y)] for distribution in distributions])
+        return np.array(
+            [
+                distribution.logpmf(y) if self.kind == "counts" else distribution.logpdf(y)
+                for distribution in distributions
+            ]
+        )
 
     def update(self, x: np.ndarray, y: float, weight: float) -> float:
         """Take a row in; its log evidence."""
@@ -90,7 +95,7 @@ class NaiveMemory:
 
     def _level(self, x: np.ndarray, y: float, weight: float, keep: float) -> None:
         for place in range(len(self.neighbours)):
-            df, loc, scale = self.law(x, place).args
+            df, loc, scale = self.distribution(x, place).args
             square = (y - loc) ** 2
             square = square * (df + 1) / (df + square / scale**2)
             rate = min(weight * max(1 - FORGETTING, 1 / (keep * self.count + weight + 2)), 1.0)

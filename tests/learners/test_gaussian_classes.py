@@ -268,14 +268,14 @@ def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, ti
     kept = slice(0, 1 if tied else 2)
     agree(one, (counts[:2], mean[:2], rows[:2], shape[kept], scale[kept]))
     close(late.forecast(two, xs[0]).probs, [*few.forecast(one, xs[0]).probs, 0.0, 0.0, 0.0])
-    law, before = late.expect(two, xs[0]), few.expect(one, xs[0])
-    assert np.asarray(law.mean)[2:].tolist() == [0.0] * 3
+    distribution, before = late.expect(two, xs[0]), few.expect(one, xs[0])
+    assert np.asarray(distribution.mean)[2:].tolist() == [0.0] * 3
     draws, function = late.sample(two, 0, (7,)), late.sample_function(two, 1)
     assert draws.p.shape == (7, 5) and np.all(np.asarray(draws.p[:, 2:]) == 0)
     close(draws.p.sum(-1), 1.0)
     assert np.asarray(function(xs[0]))[2:].tolist() == [0.0] * 3
     # 256 quasi-random nodes of several outputs against 64 even ones of one
-    np.testing.assert_allclose(law.mean[1], before.mean[0], atol=0.02)
+    np.testing.assert_allclose(distribution.mean[1], before.mean[0], atol=0.02)
     wider = credo.replace(late, likelihood=credo.OpenCategorical(5, 3, reference=reference))
     assert float(wider.forecast(two, xs[0]).probs[2]) > 0
     assert bool(wider.update(two, xs[0], 2)[1].ok)
@@ -369,7 +369,7 @@ def test_the_expected_label_has_logits_with_the_moments_of_drawn_functions(name:
     learner = credo.GaussianClasses(3, likelihood, tied, share=0.7, **NUMBERS)
     belief, _ = credo.run(learner, learner.init(), jnp.asarray(xs), jnp.asarray(ys))
     x, n = jnp.asarray([0.4, jnp.nan, -0.3]), 20000
-    law: Any = learner.expect(belief, x)
+    distribution: Any = learner.expect(belief, x)
     probs = jax.vmap(lambda key: learner.sample_function(belief, key)(x))(
         jax.random.split(jax.random.key(1), n)
     )
@@ -379,8 +379,8 @@ def test_the_expected_label_has_logits_with_the_moments_of_drawn_functions(name:
         logits, root = jnp.log(probs[:, 1:3] / probs[:, :1]), np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
         root = np.eye(2) if name == "open, reference" else root
     known = root.shape[1]
-    mean = root @ np.asarray(law.eta)[0, :known]
-    cov = root @ np.asarray(law.cov)[:known, :known] @ root.T
+    mean = root @ np.asarray(distribution.eta)[0, :known]
+    cov = root @ np.asarray(distribution.cov)[:known, :known] @ root.T
     values = np.asarray(logits)
     assert np.all(np.abs(values.mean(0) - mean) < 5 * values.std(0) / np.sqrt(n))
     squares = (values - mean)[:, :, None] * (values - mean)[:, None, :]

@@ -65,9 +65,9 @@ def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> Non
     for x, y, weight in zip(xs, ys, weights, strict=True):
         belief, _ = learner.step(belief, jnp.asarray(x), y, weight=weight)
     mean, cov = posterior(kernel, xs, ys, weights, at)
-    law = learner.expect(belief, jnp.asarray(at))
-    close(law.mean, mean)
-    close(law.var, np.diag(cov))
+    distribution = learner.expect(belief, jnp.asarray(at))
+    close(distribution.mean, mean)
+    close(distribution.var, np.diag(cov))
     joint = learner.joint(belief, jnp.asarray(at))
     close(joint[0], mean)
     close(joint[1], cov)

@@ -149,7 +149,7 @@ def test_keys_decide_the_draws_and_steps_draw_anew() -> None:
 
 
 @pytest.mark.slow
-def test_draws_of_the_outputs_of_affine_models_have_the_law_of_draws_of_the_parameters() -> None:
+def test_draws_of_the_outputs_of_affine_models_have_the_distribution_of_draws_of_the_parameters() -> None:
     """The mean gradient and the empirical Fisher of many draws, by both ways, within 5 standard errors."""
     mean, x, y = jnp.asarray([0.5, -0.2, 0.1]), jnp.asarray([1.0, 2.0, -1.0]), jnp.asarray(1)
     cov = credo.Full().from_dense(jnp.asarray([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 0.8]]))

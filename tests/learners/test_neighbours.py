@@ -131,7 +131,7 @@ def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_on
 
 @pytest.mark.slow
 @EACH
-def test_one_number_of_neighbours_has_the_conjugate_law_of_their_targets(name: str) -> None:
+def test_one_number_of_neighbours_has_the_conjugate_distribution_of_their_targets(name: str) -> None:
     learner, belief, _, ys = learned(name, 4, neighbours=(4,), decay=0.0, size=1000)
     x = jnp.asarray([0.2, -0.1])
     forecast, y = learner.forecast(belief, x), np.asarray(ys)
@@ -140,10 +140,10 @@ def test_one_number_of_neighbours_has_the_conjugate_law_of_their_targets(name: s
         level = keep @ y / keep.sum()
         mean = (y.sum() + 0.1 * level) / 4.1
         b = SHAPE * belief.base.noise[0] + 0.5 * (((y - mean) ** 2).sum() + 0.1 * (level - mean) ** 2)
-        law = st.t(2 * (SHAPE + 2), mean, np.sqrt(b / (SHAPE + 2) * (1 + 1 / 4.1)))
+        distribution = st.t(2 * (SHAPE + 2), mean, np.sqrt(b / (SHAPE + 2) * (1 + 1 / 4.1)))
         for value in (-1.0, 2.5):
-            close(forecast.log_prob(value), law.logpdf(value))
-            close(forecast.cdf(value), law.cdf(value))
+            close(forecast.log_prob(value), distribution.logpdf(value))
+            close(forecast.cdf(value), distribution.cdf(value))
     elif name == "counts":
         events, per = y.sum() + 0.3 * (1 + keep @ y) / (1 + keep.sum()), 4.3
         for value in range(4):
@@ -222,11 +222,11 @@ def test_classes_that_are_not_known_take_nothing_from_the_others(reference: bool
     close(second.log_evidence, credo.run(few, few.init(), xs, ys)[1].log_evidence)
     close(two.base, [*one.base, 1.0, 1.0, 1.0])
     close(late.forecast(two, xs[0]).probs, [*few.forecast(one, xs[0]).probs, 0.0, 0.0, 0.0])
-    law, before = late.expect(two, xs[0]), few.expect(one, xs[0])
-    close(law.mean, [1 - before.mean[0], before.mean[0], 0.0, 0.0, 0.0])
-    close(law.var[:2], [before.var[0]] * 2)
-    close(law.latent_cdf(jnp.full(5, 0.3))[1], before.latent_cdf(jnp.asarray([0.3]))[0])
-    assert bool(jnp.all(jnp.isfinite(law.latent_cdf(jnp.full(5, 0.3)))))
+    distribution, before = late.expect(two, xs[0]), few.expect(one, xs[0])
+    close(distribution.mean, [1 - before.mean[0], before.mean[0], 0.0, 0.0, 0.0])
+    close(distribution.var[:2], [before.var[0]] * 2)
+    close(distribution.latent_cdf(jnp.full(5, 0.3))[1], before.latent_cdf(jnp.asarray([0.3]))[0])
+    assert bool(jnp.all(jnp.isfinite(distribution.latent_cdf(jnp.full(5, 0.3)))))
     assert np.asarray(late.sample_function(two, 1)(xs[0]))[2:].tolist() == [0.0] * 3
     for label in (2, 0.5):
         assert not bool(late.update(two, xs[0], label)[1].ok)
@@ -261,16 +261,16 @@ def test_a_widened_memory_is_the_one_of_a_learner_that_began_with_all_columns_an
 def test_the_expected_target_has_the_mean_of_the_forecast(name: str) -> None:
     learner, belief, xs, _ = learned(name)
     for x in (xs[0], xs[1] + 0.3):
-        forecast, law = learner.forecast(belief, x), learner.expect(belief, x)
+        forecast, distribution = learner.forecast(belief, x), learner.expect(belief, x)
         close(
-            law.mean,
+            distribution.mean,
             jnp.atleast_1d(
                 forecast.probs[1]
                 if name == "two"
                 else getattr(forecast, "probs" if name == "three" else "mean")
             ),
         )
-        assert bool(jnp.all(law.var > 0))
+        assert bool(jnp.all(distribution.var > 0))
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent
         own = (expected * (9 + few) - few * level) / 9
         expected = own + np.mean(one / (many + one)) * (level - own)
     assert np.all(np.abs(values.mean(0) - expected) < 5 * values.std(0) / np.sqrt(n))
-    if name in ("two", "three"):  # the bootstrap of equal votes is a Dirichlet law
+    if name in ("two", "three"):  # the bootstrap of equal votes is a Dirichlet distribution
         spread = np.asarray(learner.expect(belief, x).sd)
         np.testing.assert_allclose(values.std(0), spread, rtol=5 * np.sqrt(1 / n) * 2)
     function = learner.sample_function(belief, 3)

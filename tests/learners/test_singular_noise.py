@@ -171,16 +171,16 @@ def test_missing_outputs_and_weights_are_those_of_ordinary_noise() -> None:
 def test_forecasts_and_draws_are_those_of_the_noise() -> None:
     belief, _ = DELICATE.step(DELICATE.init(jnp.zeros(2)), None, jnp.ones(3))
     ahead = DELICATE.predict(belief)
-    law = DELICATE.forecast(ahead, None)
+    distribution = DELICATE.forecast(ahead, None)
     cov = LOOK @ np.asarray(ahead.cov.dense()) @ LOOK.T + np.diag([0.0, 0.2, 0.5])
-    np.testing.assert_allclose(law.var, np.diag(cov), atol=1e-12)
+    np.testing.assert_allclose(distribution.var, np.diag(cov), atol=1e-12)
     _, info = DELICATE.update(ahead, None, jnp.ones(3))
-    np.testing.assert_allclose(law.log_prob(jnp.ones(3)), info.log_evidence, atol=1e-12)
-    draws = law.sample(jax.random.key(0), (20_000,))
+    np.testing.assert_allclose(distribution.log_prob(jnp.ones(3)), info.log_evidence, atol=1e-12)
+    draws = distribution.sample(jax.random.key(0), (20_000,))
     # the standard error of a variance is its size times sqrt(2 / 20,000); four of them
     np.testing.assert_allclose(jnp.cov(draws.T), cov, atol=0.04 * float(np.max(cov)))
     expected = DELICATE.expect(ahead, None)
-    np.testing.assert_allclose(expected.mean, law.mean, atol=1e-12)
+    np.testing.assert_allclose(expected.mean, distribution.mean, atol=1e-12)
     np.testing.assert_allclose(expected.var, np.diag(cov) - [0.0, 0.2, 0.5], atol=1e-12)
 
 
@@ -194,6 +194,6 @@ def test_a_learner_with_singular_noise_is_saved_and_continues(tmp_path: Path) ->
 
 def test_what_the_others_determine_is_left_out_of_a_density() -> None:
     root = jnp.asarray([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    law = RootNormalPredictive(jnp.zeros(3), root @ root.T, root)
+    distribution = RootNormalPredictive(jnp.zeros(3), root @ root.T, root)
     wanted = -0.5 * (1.0 + 0.25) - np.log(2.0) - np.log(2.0 * np.pi)
-    assert float(law.log_prob(jnp.ones(3))) == pytest.approx(wanted, abs=1e-12)
+    assert float(distribution.log_prob(jnp.ones(3))) == pytest.approx(wanted, abs=1e-12)

@@ -125,8 +125,8 @@ def test_the_forecast_integrates_over_the_mean(var: float) -> None:
 
     @jax.jit
     def ours(a: Any, y: Any) -> tuple[Any, ...]:
-        law = NegativeBinomial(a).linearized(jnp.ones(1), jnp.full((1, 1), var))
-        return law.log_prob(y), law.cdf(y), law.mean, law.var
+        distribution = NegativeBinomial(a).linearized(jnp.ones(1), jnp.full((1, 1), var))
+        return distribution.log_prob(y), distribution.cdf(y), distribution.mean, distribution.var
 
     for a in (1e-4, 0.3, 3.0):
         for y in (0.0, 5.0, 60.0):

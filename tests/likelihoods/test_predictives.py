@@ -108,9 +108,9 @@ def test_several_outputs_have_their_joint_density_and_separate_quantiles() -> No
     y = jnp.asarray([0.1, 0.2])
     normal, student = NormalPredictive(loc, matrix), StudentTPredictive(jnp.asarray(5.0), loc, matrix)
     stats: Any = st
-    laws = stats.multivariate_normal(loc, matrix), stats.multivariate_t(loc, matrix, 5.0)
-    np.testing.assert_allclose(normal.log_prob(y), laws[0].logpdf(y), atol=1e-12)
-    np.testing.assert_allclose(student.log_prob(y), laws[1].logpdf(y), atol=1e-12)
+    distributions = stats.multivariate_normal(loc, matrix), stats.multivariate_t(loc, matrix, 5.0)
+    np.testing.assert_allclose(normal.log_prob(y), distributions[0].logpdf(y), atol=1e-12)
+    np.testing.assert_allclose(student.log_prob(y), distributions[1].logpdf(y), atol=1e-12)
     p = jnp.asarray([0.1, 0.5, 0.9])
     wanted = st.norm.ppf(np.asarray(p)[:, None], loc, np.sqrt(np.diag(matrix)))
     np.testing.assert_allclose(normal.quantile(p), wanted, atol=1e-10)

@@ -88,7 +88,7 @@ def test_labels(var: float) -> None:
 
 
 def test_labels_far_from_what_was_forecast_keep_their_digits() -> None:
-    """P(1) of a mean of -60 is e^-60, where E[sigmoid] by nodes of a wide law is whatever one node says."""
+    """P(1) of a mean of -60 is e^-60, where E[sigmoid] by wide nodes is whatever one node says."""
     for var in (1e-3, 1.0, 30.0, 1e4):
         function = jax.jit(lambda m, v: credo.Bernoulli().linearized(m[None], v[None, None]).log_prob(1.0))
         exact = log_integral(lambda u: -np.logaddexp(0, -u), -60.0, var, 0.0)

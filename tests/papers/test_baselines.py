@@ -21,7 +21,7 @@ MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.25))
 
 
 @pytest.mark.parametrize("count", [4, 9])
-def test_matching_keeps_the_law_of_the_outputs_and_else_the_prior(count: int) -> None:
+def test_matching_keeps_the_distribution_of_the_outputs_and_else_the_prior(count: int) -> None:
     size = 6
     rows, root = RNG.normal(size=(count, size)), RNG.normal(size=(count, 3))
     rows[1] = 0.0  # an empty place in the memory
@@ -35,7 +35,7 @@ def test_matching_keeps_the_law_of_the_outputs_and_else_the_prior(count: int) ->
     if count <= size:
         np.testing.assert_allclose(J @ m, outputs[there], atol=1e-8)
         np.testing.assert_allclose(J @ cov @ J.T, root[there] @ root[there].T, atol=1e-8)
-    # given the outputs, the weights have the law that the prior gives them
+    # given the outputs, the weights have the distribution that the prior gives them
     gain = S0 @ J.T @ np.linalg.pinv(J @ S0 @ J.T, rcond=1e-10)
     rest = np.eye(size) - gain @ J
     C = root[there] @ root[there].T
@@ -59,9 +59,13 @@ def test_new_features_predict_on_the_memory_what_the_old_ones_did() -> None:
     renewed = credo.replace(belief, belief=learner.observing.renew(belief.belief))
     assert float(jnp.max(jnp.abs(renewed.belief.features - belief.belief.features))) > 0.05
     for row in range(7):
-        law: Any = agent.expect(renewed, XS[row])
+        distribution: Any = agent.expect(renewed, XS[row])
         arm = row % ARMS
-        same = np.isclose([law.mean[arm], law.var[arm]], [old[row].mean[arm], old[row].var[arm]], atol=1e-8)
+        same = np.isclose(
+            [distribution.mean[arm], distribution.var[arm]],
+            [old[row].mean[arm], old[row].var[arm]],
+            atol=1e-8,
+        )
         assert same.all() if row < 6 else not same.any()  # the last row is not in the memory
 
 
@@ -110,9 +114,9 @@ def test_dropout_thins_hidden_units_and_without_a_rate_is_the_network() -> None:
     # the output is a sum over hidden units, of which each is there with its own chance of .7
     terms = np.tanh(XS[0] @ params[0]["w"] + params[0]["b"]) * params[1]["w"][:, 0]
     var = float(np.sum(terms**2) * 0.3 / 0.7)
-    law = answers[0.3]
-    assert abs(float(law.mean[0]) - float(net(params, XS[0])[0])) < 4 * np.sqrt(var / 500)
-    assert abs(float(law.var[0]) / var - 1) < 4 * np.sqrt(2 / 500)
+    distribution = answers[0.3]
+    assert abs(float(distribution.mean[0]) - float(net(params, XS[0])[0])) < 4 * np.sqrt(var / 500)
+    assert abs(float(distribution.var[0]) / var - 1) < 4 * np.sqrt(2 / 500)
 
 
 @pytest.mark.slow

@@ -221,7 +221,7 @@ class Exact:
         self, params: Any, values: Array, log_weights: Array, log_likelihood: Any, x: Any, y: Any
     ) -> Any:
         look, blur = self.tasks.matrices
-        # x - m of the set is S (z - m0) of the prior, so both laws are known from the set
+        # x - m of the set is S (z - m0) of the prior, so both distributions are known from the set
         mean, cov = jnp.mean(values, axis=0), jnp.cov(values.T, ddof=0)
         posterior, _ = normal_prior(mean, cov).condition(look, blur, y)
         before, after = jnp.linalg.cholesky(cov), jnp.linalg.cholesky(posterior.covs[0])

@@ -213,10 +213,14 @@ def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_li
     innovation = rows @ rows.T + rest + np.diag(noise)
     np.testing.assert_allclose(outputs.cov, rows @ rows.T + rest, atol=1e-12)
     for iterations in (1, 2):
-        law = outputs.condition(evidence, iterations)
-        np.testing.assert_allclose(law.mean, rows.T @ np.linalg.solve(innovation, y - eta), atol=1e-10)
+        distribution = outputs.condition(evidence, iterations)
+        np.testing.assert_allclose(
+            distribution.mean, rows.T @ np.linalg.solve(innovation, y - eta), atol=1e-10
+        )
         cov = np.eye(3) - rows.T @ np.linalg.solve(innovation, rows)
-        np.testing.assert_allclose(np.linalg.inv(np.eye(3) + law.rows.T @ law.rows), cov, atol=1e-10)
+        np.testing.assert_allclose(
+            np.linalg.inv(np.eye(3) + distribution.rows.T @ distribution.rows), cov, atol=1e-10
+        )
 
 
 @pytest.mark.slow
@@ -263,12 +267,12 @@ def test_a_step_of_linearisation_is_shortened_to_where_the_density_is_highest() 
     shares = np.array([1.0, 0.5, 0.25, 0.125, 0.0])
     for y, best in ((-4.0, 2), (-0.6, 0), (-1.6, 1)):
         evidence = Evidence(model, unravel, None, jnp.array([y]), jnp.ones(()))
-        law = condition(evidence, jnp.array([0.5]), jnp.eye(1), 1, False)
+        distribution = condition(evidence, jnp.array([0.5]), jnp.eye(1), 1, False)
         whole = 2.0 * (y - np.log(0.5)) / (0.01 + 4.0)  # the slope of the logarithm is 2 at one half
         with np.errstate(invalid="ignore"):
             height = -0.5 * (y - np.log(0.5 + shares * whole)) ** 2 / 0.01 - 0.5 * (shares * whole) ** 2
         assert np.nanargmax(height) == best
-        np.testing.assert_allclose(law.mean, shares[best] * whole, rtol=1e-10)
+        np.testing.assert_allclose(distribution.mean, shares[best] * whole, rtol=1e-10)
 
 
 @record

@@ -62,8 +62,8 @@ def test_the_variance_of_a_process_is_never_negative_where_points_are_all_but_eq
     xs = 1.0 + 1e-9 * RNG.normal(size=(30, 2))
     belief, infos = learned(learner, learner.init(), xs, RNG.normal(size=30))
     assert all(bool(info.ok) for info in infos)
-    law = jax.jit(jax.vmap(lambda x: learner.expect(belief, x).sd))
-    sd = np.asarray(law(np.r_[xs[:5], np.zeros((1, 2))]))
+    distribution = jax.jit(jax.vmap(lambda x: learner.expect(belief, x).sd))
+    sd = np.asarray(distribution(np.r_[xs[:5], np.zeros((1, 2))]))
     assert (sd > 0).all() and np.isfinite(sd).all() and sd[-1].item() > sd[0].item()
 
 

@@ -178,8 +178,8 @@ def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_
 @pytest.mark.parametrize("classes", [0, 3])
 def test_effects_are_mixed_over_the_linear_members_by_their_weights(classes: int) -> None:
     outputs = classes or 1
-    law = credo.Categorical(3) if classes else credo.Normal(credo.InverseGamma(2.0, 0.5))
-    inner = credo.extended_kalman(credo.Model(credo.Linear(outputs), law))
+    distribution = credo.Categorical(3) if classes else credo.Normal(credo.InverseGamma(2.0, 0.5))
+    inner = credo.extended_kalman(credo.Model(credo.Linear(outputs), distribution))
     learner = credo.Experts([credo.Calibrated(inner, scales=(0.0, 1.0)) for _ in range(2)])
     params = credo.Linear(outputs).init(jax.random.key(0), (2,))
     belief = learner.init(jax.tree.map(lambda leaf: leaf.astype(float), params))
@@ -265,8 +265,8 @@ def test_forecasts_before_scaling_are_tallied_beside_ours() -> None:
 @pytest.mark.slow
 def test_a_compared_forecast_gives_its_moments_or_its_probabilities() -> None:
     x, y = jnp.ones((3, 2)), jnp.array([1.0, 0.0, 1.0])
-    for law in (credo.Normal(0.5), credo.Bernoulli()):
-        learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, law))
+    for distribution in (credo.Normal(0.5), credo.Bernoulli()):
+        learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, distribution))
         belief = learner.init(jnp.zeros(2))
         scores = credo.evaluate(learner, belief, (x, y), compare=["plugin"]).scores
         plain = learner.forecast(learner.predict(belief), x[0], method="plugin")

@@ -154,8 +154,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        laws = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
-        count: int = (self.plugin + np.shape(self.scales)[0]) * laws
+        distributions = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
+        count: int = (self.plugin + np.shape(self.scales)[0]) * distributions
         return count
 
     @property
@@ -188,17 +188,19 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         if scales.shape[0]:
             scaled = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
             rows.append((scales.shape[0], scaled))
-        laws = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
+        distributions = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
         width = sum(count for count, _ in rows)
         begin = 0
         parts = []
         for count, own in rows:
-            places = [begin + law * width + np.arange(count) for law in range(laws)]
-            parts += self._laws(own, places)
+            places = [
+                begin + distribution * width + np.arange(count) for distribution in range(distributions)
+            ]
+            parts += self._distributions(own, places)
             begin += count
         return _joined(parts)
 
-    def _laws(self, own: Any, places: Sequence[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
+    def _distributions(self, own: Any, places: Sequence[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
         """Forecasts as they are, and with heavier tails or sharper, with their places among all."""
         tails = jnp.asarray(self.tails)
         sharpness = jnp.asarray(self.sharpness)

@@ -314,22 +314,22 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
     ) -> Proposal[Monitoring[B]]:
         """Update the learner inside, and weigh when its losses became larger."""
         seen = x if self.takes_missing else clean(x)
-        law = forecast_of(self.learner, belief.belief, seen, None, None, key)
+        distribution = forecast_of(self.learner, belief.belief, seen, None, None, key)
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
-        levels = self._losses(law, scored(y), info.log_evidence.astype(belief.changes.probs.dtype))
+        levels = self._losses(distribution, scored(y), info.log_evidence.astype(belief.changes.probs.dtype))
         changes, reported = belief.changes.learned(levels, self.threshold, self.separation)
         new = replace(belief, belief=learned, changes=changes)
         return Proposal(new, info.log_evidence, info.ok, (reported, info.extras))
 
-    def _losses(self, law: Predictive, y: PyTree, log_evidence: Array) -> Array:
+    def _losses(self, distribution: Predictive, y: PyTree, log_evidence: Array) -> Array:
         """The log likelihoods of the levels (25,), given what was forecast and what came."""
-        if _classed(law):
+        if _classed(distribution):
             return share_losses(1.0 - jnp.exp(jnp.minimum(log_evidence, 0.0)))
         target = as_like(y, log_evidence)
-        mean = law.mean.astype(log_evidence.dtype)
-        if law.discrete:
+        mean = distribution.mean.astype(log_evidence.dtype)
+        if distribution.discrete:
             target, mean = (2.0 * jnp.sqrt(jnp.maximum(value, 0.0) + 0.375) for value in (target, mean))
-        error = target - mean if law.discrete else (target - mean) / as_like(self.unit, mean)
+        error = target - mean if distribution.discrete else (target - mean) / as_like(self.unit, mean)
         return size_losses(_root_mean_square(error) if error.ndim else error)
 
     def settle(self, used: Array, new: Monitoring[B], old: Monitoring[B]) -> Monitoring[B]:
@@ -354,9 +354,9 @@ def _root_mean_square(errors: Array) -> Array:
     return jnp.sqrt(jnp.sum(squares) / jnp.maximum(jnp.sum(seen.astype(errors.dtype)), 1.0))
 
 
-def _classed(law: Predictive) -> bool:
+def _classed(distribution: Predictive) -> bool:
     """Whether a distribution is of classes."""
     try:
-        return law.discrete and law.probs is not None
+        return distribution.discrete and distribution.probs is not None
     except CredoError:
         return False

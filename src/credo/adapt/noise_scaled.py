@@ -87,8 +87,9 @@ class NoiseScaled(Wrapper[NoiseScale[B], B], Generic[B]):
         >>> learner = NoiseScaled(inner, 0.1)
         >>> ys = 1.0 + 0.001**0.5 * jax.random.normal(jax.random.key(0), (400,))
         >>> belief, trace = credo.run(learner, learner.init(jnp.zeros(1)), jnp.ones((400, 1)), ys)
-        >>> laws = [one.expect(own, jnp.ones(1)) for one, own in ((learner, belief), (inner, belief.belief))]
-        >>> bool(0.1 < laws[0].sd[0] / laws[1].sd[0] < 0.2), bool(jnp.allclose(laws[0].mean, laws[1].mean))
+        >>> scaled = learner.expect(belief, jnp.ones(1))
+        >>> plain = inner.expect(belief.belief, jnp.ones(1))
+        >>> bool(0.1 < scaled.sd[0] / plain.sd[0] < 0.2), bool(jnp.allclose(scaled.mean, plain.mean))
         (True, True)
     """
 

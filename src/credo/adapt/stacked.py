@@ -27,7 +27,7 @@ from credo.dynamics import RandomWalk
 from credo.learners import Learner, RecursiveLearner
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Either, Normal, Predictive, Rescaled, WeightedPredictive
-from credo.likelihoods.categorical import ClassLaw, class_outputs
+from credo.likelihoods.categorical import ClassLikelihood, class_outputs
 from credo.models import Model
 
 __all__ = ["Stacked", "Stacking"]
@@ -155,7 +155,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         True
     """
 
-    likelihood: ClassLaw | Normal = Normal(NOISE)
+    likelihood: ClassLikelihood | Normal = Normal(NOISE)
     var: ArrayLike = 0.03
     walk: ArrayLike = 1e-6
     prior: ArrayLike = 0.1
@@ -165,13 +165,13 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if type(self.likelihood) is not object and not isinstance(self.likelihood, ClassLaw | Normal):
+        if type(self.likelihood) is not object and not isinstance(self.likelihood, ClassLikelihood | Normal):
             raise CredoError(
                 "likelihood must be Bernoulli, Categorical, OpenCategorical or Normal; got "
                 f"{type(self.likelihood).__name__}.",
                 field="likelihood",
             )
-        if isinstance(self.likelihood, ClassLaw):
+        if isinstance(self.likelihood, ClassLikelihood):
             for name in ("outliers", "tails"):
                 if getattr(self, name):
                     raise CredoError(f"{name} is for numbers; the likelihood is of classes.", field=name)
@@ -224,39 +224,40 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
             log_joint=share(rates, belief.log_joint),
         )
 
-    def _row(self, law: Predictive) -> _Row:
+    def _row(self, distribution: Predictive) -> _Row:
         """The forecasts of the members of a mixture, as a row of the regression."""
-        if not isinstance(law, WeightedPredictive):
+        if not isinstance(distribution, WeightedPredictive):
             raise CredoError(
-                f"Stacked is for learners whose forecasts are mixtures; this one is a {type(law).__name__}."
+                "Stacked is for learners whose forecasts are mixtures; this one is a "
+                f"{type(distribution).__name__}."
             )
         likelihood = self.likelihood
         if isinstance(likelihood, Normal):
-            location, scale = _units(law)
-            means = in_order(each(lambda part: part.mean, law.parts))
+            location, scale = _units(distribution)
+            means = in_order(each(lambda part: part.mean, distribution.parts))
             gaps = jnp.clip((means - location) / scale, -FAR, FAR)
             level = jnp.clip(location / scale, -2.0 * FAR, 2.0 * FAR)
             inputs = jnp.append(level, jnp.where(jnp.isfinite(gaps), gaps, 0.0))
             return _Row(inputs, location, scale)
-        whole: Array = law.probs[None]
-        own: Array = in_order(each(lambda part: part.probs, law.parts))
+        whole: Array = distribution.probs[None]
+        own: Array = in_order(each(lambda part: part.probs, distribution.parts))
         own = jnp.where(jnp.all(jnp.isfinite(own), axis=1, keepdims=True), own, whole)
         logs = jnp.log(jnp.maximum(jnp.concatenate([whole, own]), LEAST))
         outputs = jax.vmap(lambda one: class_outputs(likelihood, one))(logs)
         return _Row(outputs.T)
 
-    def _law(self, stack: Any, row: _Row) -> Predictive:
+    def _distribution(self, stack: Any, row: _Row) -> Predictive:
         """The forecast of the regression."""
-        law = forecast_of(self.regression, stack, row.inputs)
+        distribution = forecast_of(self.regression, stack, row.inputs)
         if row.location is None or row.scale is None:
-            return law
-        return Rescaled(law, row.location, row.scale)
+            return distribution
+        return Rescaled(distribution, row.location, row.scale)
 
     def ask(self, belief: Stacking[B], x: PyTree, question: Question) -> Answer:
         answer = question(self.learner, belief.belief, x)
         if not isinstance(answer, Predictive):
             return answer
-        return Either(answer, self._law(belief.stack, self._row(answer)), belief.log_shares)
+        return Either(answer, self._distribution(belief.stack, self._row(answer)), belief.log_shares)
 
     def predictive(
         self,
@@ -280,7 +281,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         target: Any = scored(y)
         if row.location is not None and row.scale is not None:
             target = (jnp.asarray(target, row.scale.dtype) - row.location) / row.scale
-        log_prob = self._law(belief.stack, row).log_prob(scored(y))
+        log_prob = self._distribution(belief.stack, row).log_prob(scored(y))
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
         stack, _ = self.regression.measurement_update(belief.stack, row.inputs, target, weight, key)
         evidence = jnp.stack([info.log_evidence, log_prob]).astype(belief.log_joint.dtype)
@@ -307,17 +308,17 @@ def _members(belief: object) -> int:
     return belief.log_weights.shape[0]
 
 
-def _units(law: WeightedPredictive) -> tuple[Array, Array]:
+def _units(distribution: WeightedPredictive) -> tuple[Array, Array]:
     """The mean and the standard deviation of a mixture, without members that have none."""
-    means: Array = in_order(each(lambda part: part.mean, law.parts))
-    variances: Array = in_order(each(lambda part: part.var, law.parts))
-    if means.ndim > 1 or law.discrete:
+    means: Array = in_order(each(lambda part: part.mean, distribution.parts))
+    variances: Array = in_order(each(lambda part: part.var, distribution.parts))
+    if means.ndim > 1 or distribution.discrete:
         raise CredoError(
             "likelihood is Normal, for forecasts of one number; this one is of a class, a count or several.",
             field="likelihood",
         )
-    there = jnp.isfinite(means) & jnp.isfinite(variances) & (law.log_weights > -jnp.inf)
-    weights = jnp.where(there, jnp.exp(law.log_weights), 0.0)
+    there = jnp.isfinite(means) & jnp.isfinite(variances) & (distribution.log_weights > -jnp.inf)
+    weights = jnp.where(there, jnp.exp(distribution.log_weights), 0.0)
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1.0)
     mean = jnp.sum(weights * jnp.where(there, means, 0.0))

@@ -156,10 +156,10 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         """Weigh the factors by how they predicted, and let the learner inside learn."""
         logs = belief.log_weights
         seen = x if self.takes_missing else clean(x)
-        law = forecast_of(self.learner, belief.belief, seen, None, None, key)
+        distribution = forecast_of(self.learner, belief.belief, seen, None, None, key)
         factors = jnp.append(self._numbers(logs), self.factor(belief))
         target = as_like(scored(y), logs)
-        densities = jax.vmap(lambda factor: _stretched(law, factor).log_prob(target))(factors)
+        densities = jax.vmap(lambda factor: _stretched(distribution, factor).log_prob(target))(factors)
         finite = jnp.isfinite(densities[:-1])
         evidence = jnp.where(finite, densities[:-1], -jnp.inf)
         scores = jnp.where(finite, as_like(weight, densities) * evidence, -jnp.inf)
@@ -170,15 +170,15 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         return Proposal(new, densities[-1], info.ok & jnp.isfinite(densities[-1]), info.extras)
 
 
-def _stretched(law: Predictive, factor: Array) -> Rescaled:
+def _stretched(distribution: Predictive, factor: Array) -> Rescaled:
     """A distribution of a number, stretched about its mean."""
-    mean = law.mean
-    if law.discrete or jnp.ndim(mean):
+    mean = distribution.mean
+    if distribution.discrete or jnp.ndim(mean):
         raise CredoError(
             "Stretched is for forecasts of one number; this one is of a class, a count or several."
         )
     share = as_like(factor, mean)
-    return Rescaled(law, (1.0 - share) * mean, share)
+    return Rescaled(distribution, (1.0 - share) * mean, share)
 
 
 @matched.register

@@ -247,10 +247,10 @@ def _decide(
 def _choose(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, key: Array, allowed: ArrayLike | None
 ) -> Choice:
-    law, mean, sd = in_branch(_expected, agent, belief, x)
+    distribution, mean, sd = in_branch(_expected, agent, belief, x)
     mask = jnp.ones(agent.arms, bool) if allowed is None else jnp.asarray(allowed, bool)
     first, second = split_in_two(key)
-    pmf = agent.policy.pmf(law, mask, belief.t, first)
+    pmf = agent.policy.pmf(distribution, mask, belief.t, first)
     share = mask.astype(pmf.dtype)
     pmf = jnp.where(jnp.all(jnp.isfinite(pmf)), pmf, share / jnp.sum(share))
     arm = draw(pmf, second)
@@ -263,13 +263,13 @@ def _expected(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> tuple[Expect
     `_choose` asks for it in a branch, which leaves fewer operations ready at once in either part. If there
     are more than eight, XLA wakes another thread, which can take longer than the decision.
     """
-    law = agent.rewards.expect_arms(belief, x)
-    mean = law.mean
-    sd = law.sd
+    distribution = agent.rewards.expect_arms(belief, x)
+    mean = distribution.mean
+    sd = distribution.sd
     if belief.units is not None:
         mean = belief.units.location + belief.units.scale * mean
         sd = belief.units.scale * sd
-    return law, mean, sd
+    return distribution, mean, sd
 
 
 def draw(pmf: Array, key: Array) -> Array:

@@ -112,14 +112,14 @@ class _Shared(Design[B], Generic[B]):
         return self.observing.expectation(belief, self.arm_inputs(x))
 
     def expect_arms(self, belief: B, context: PyTree) -> Expectation:
-        law = self.asking.expectation(belief, context)
-        if law.size != self.arms:
+        distribution = self.asking.expectation(belief, context)
+        if distribution.size != self.arms:
             raise CredoError(
                 "arms must be the number of outputs of the model, or of rows of x; got "
-                f"{self.arms} arms, and {law.size} expected rewards.",
+                f"{self.arms} arms, and {distribution.size} expected rewards.",
                 field="arms",
             )
-        return law
+        return distribution
 
 
 @record
@@ -247,16 +247,16 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
         return self.learner.expectation(_of_arm(belief, arm), context)
 
     def expect_arms(self, belief: ArmBeliefs[B], context: PyTree) -> Expectation:
-        law = IndependentExpectation(
+        distribution = IndependentExpectation(
             jax.vmap(lambda one: self.learner.expectation(one, context))(belief.beliefs)
         )
-        if law.size != self.arms:
+        if distribution.size != self.arms:
             raise CredoError(
                 "learner must be a learner of one reward with design='arms'; this one expects "
-                f"{law.size // self.arms} numbers of each arm.",
+                f"{distribution.size // self.arms} numbers of each arm.",
                 field="learner",
             )
-        return law
+        return distribution
 
 
 def _of_arm(belief: ArmBeliefs[B], arm: Array) -> B:

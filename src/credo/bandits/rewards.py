@@ -227,8 +227,8 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         return self.design.draws(belief.belief, key, shape)
 
     def expectation(self, belief: AgentBelief[B], x: PyTree) -> Expectation:
-        law = self.design.expectation(belief.belief, (self.scaled(belief, x[0]), x[1]))
-        return own_expectation(belief, law)
+        distribution = self.design.expectation(belief.belief, (self.scaled(belief, x[0]), x[1]))
+        return own_expectation(belief, distribution)
 
     def expect_arms(self, belief: AgentBelief[B], context: PyTree) -> Expectation:
         """The joint distribution of all expected rewards at the next step, in units in which they are
@@ -246,9 +246,9 @@ def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
     return Rescaled(predictive, units.location, units.scale)
 
 
-def own_expectation(belief: AgentBelief[Any], law: Expectation) -> Expectation:
+def own_expectation(belief: AgentBelief[Any], distribution: Expectation) -> Expectation:
     """The distribution of expected rewards in the reward's own units."""
     units = belief.units
     if units is None:
-        return law
-    return RescaledExpectation(law, units.location, units.scale)
+        return distribution
+    return RescaledExpectation(distribution, units.location, units.scale)

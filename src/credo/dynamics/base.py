@@ -130,14 +130,14 @@ class Dynamics(ABC):
             The particles (N, P) after the step, with the same weights.
         """
 
-        def law(value: Array) -> tuple[Array, Covariance]:
+        def distribution(value: Array) -> tuple[Array, Covariance]:
             return self.conditional(value, anchor, t, dt, unravel)
 
         def one(value: Array, deviates: Array) -> Array:
-            mean, cov = law(value)
+            mean, cov = distribution(value)
             return mean + cov.color(deviates)
 
-        size = jax.eval_shape(law, values[0])[1].deviates
+        size = jax.eval_shape(distribution, values[0])[1].deviates
         return jax.vmap(one)(values, jax.random.normal(key, (values.shape[0], size), values.dtype))
 
     def log_transition(

@@ -47,8 +47,8 @@ class RiverForecast(proba.base.ContinuousDistribution):
 
     Example:
         >>> import credo
-        >>> law = credo.Normal(4.0).plugin(jnp.ones(1))
-        >>> forecast = RiverForecast(lambda: (law, 1.0, 2.0), origin=10.0, n_samples=3)
+        >>> distribution = credo.Normal(4.0).plugin(jnp.ones(1))
+        >>> forecast = RiverForecast(lambda: (distribution, 1.0, 2.0), origin=10.0, n_samples=3)
         >>> forecast.mean, forecast.sd, [round(end, 2) for end in forecast.interval(0.9)]
         (11.0, 2.0, [7.71, 14.29])
         >>> round(forecast.cdf(11.0), 2), round(forecast(11.0), 3)

@@ -185,12 +185,12 @@ def matched_move(dynamics: Dynamics, belief: Particles, dt: ArrayLike | None) ->
     if isinstance(dynamics, Static) or (own and not additive):
         return dynamics.propagate(belief.values, belief.log_weights, key, *rest)
 
-    def law(value: Array) -> tuple[Array, Covariance]:
+    def distribution(value: Array) -> tuple[Array, Covariance]:
         return dynamics.conditional(value, *rest)
 
-    means, covs = jax.vmap(law)(belief.values)
+    means, covs = jax.vmap(distribution)(belief.values)
     means = finite_moves(means, belief.values) if additive else means
-    size = jax.eval_shape(law, belief.values[0])[1].deviates
+    size = jax.eval_shape(distribution, belief.values[0])[1].deviates
     noise = standard(key, means.shape[0], size, means.dtype, belief.log_weights, means)
     moved: Array = means + jax.vmap(lambda cov, row: cov.color(row))(covs, noise)
     return moved

@@ -192,14 +192,14 @@ class Guard:
         for mine, others in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
             there = log_weights[others] - jax.nn.logsumexp(log_weights[others])
             bayes = transport(prior.part(others), values[others], there)
-            law = prior.part(mine)
+            distribution = prior.part(mine)
             ahead, det_ahead = bayes.forward_density(values[mine])
             origins, det_back = bayes.backward(values[mine])
             stay = stays[mine]
             now = jnp.where(stay[:, None], values[mine], ahead)
             before = jnp.where(stay[:, None], origins, values[mine])
-            own = law.log_prob(now)
-            sent = law.log_prob(before) - jnp.where(stay, det_back, det_ahead)
+            own = distribution.log_prob(now)
+            sent = distribution.log_prob(before) - jnp.where(stay, det_back, det_ahead)
             density = jnp.logaddexp(own, jnp.where(jnp.isnan(sent), -jnp.inf, sent)) - math.log(2.0)
             points = points.at[mine].set(now)
             gaps = gaps.at[mine].set(own - density)

@@ -157,8 +157,8 @@ class FlowFilter(ParticleLearner):
         if self.density == "flow":
             assert source is not None
             return replace(belief, log_density=jax.vmap(source.log_prob)(belief.values))
-        law = NormalDensity if self.density == "normal" else KernelDensity
-        density = law.of(belief.values, belief.log_weights).log_prob(belief.values)
+        distribution = NormalDensity if self.density == "normal" else KernelDensity
+        density = distribution.of(belief.values, belief.log_weights).log_prob(belief.values)
         return replace(belief, log_density=density)
 
     def time_update(self, belief: Particles, dt: ArrayLike | None) -> Particles:
@@ -184,8 +184,8 @@ class FlowFilter(ParticleLearner):
                 None if self.dynamics.timeless else belief.step,
                 belief.unravel,
             )
-        law = NormalDensity if self.density == "normal" else KernelDensity
-        return law.of(belief.values, belief.log_weights)
+        distribution = NormalDensity if self.density == "normal" else KernelDensity
+        return distribution.of(belief.values, belief.log_weights)
 
     def assimilate(
         self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array
@@ -202,21 +202,23 @@ class FlowFilter(ParticleLearner):
             rivals = [self.operator] if self.fallback is None else [self.operator, self.fallback]
             return [one.transport(one.params, values, log_weights, seen, x, y) for one in rivals]
 
-        def judged(law: SetDensity, values: Array, log_weights: Array) -> tuple[list[FlowMap], list[Moved]]:
+        def judged(
+            distribution: SetDensity, values: Array, log_weights: Array
+        ) -> tuple[list[FlowMap], list[Moved]]:
             """The maps from a set with this density, and where each takes it."""
-            before = law.log_prob(values)
+            before = distribution.log_prob(values)
             found = maps(values, log_weights)
 
             def target(points: Array) -> Array:
-                return law.log_prob(points) + log_likelihood(points)
+                return distribution.log_prob(points) + log_likelihood(points)
 
             return found, [moved(one, values, log_weights, before, target) for one in found]
 
         belief = weightless(belief)
         if self.guard is not None:
 
-            def transport(law: SetDensity, values: Array, log_weights: Array) -> Chosen:
-                found, after = judged(law, values, log_weights)
+            def transport(distribution: SetDensity, values: Array, log_weights: Array) -> Chosen:
+                found, after = judged(distribution, values, log_weights)
                 return Chosen.of(found, [one.bound for one in after])
 
             values = belief.values
@@ -232,8 +234,8 @@ class FlowFilter(ParticleLearner):
         if self.density is None and self.fallback is None:
             return replace(belief, values=maps(values, logs)[0].forward(values)), plain
         known = self.density not in (None, "flow")
-        law = self.prior_density(belief) if known else NormalDensity.of(values, logs)
-        best, *others = judged(law, values, logs)[1]
+        distribution = self.prior_density(belief) if known else NormalDensity.of(values, logs)
+        best, *others = judged(distribution, values, logs)[1]
         for other in others:
             best = select(other.bound > best.bound, other, best)
         log_evidence = plain
@@ -241,7 +243,7 @@ class FlowFilter(ParticleLearner):
         if known:
             ratios = jnp.where(jnp.isnan(best.log_ratio), -jnp.inf, best.log_ratio)
             log_evidence = jax.nn.logsumexp(logs + ratios)
-            density = law.log_prob(values)
+            density = distribution.log_prob(values)
         if density is not None:
             density = density - best.log_det
         # where no map has a bound, the observation is refused
@@ -259,11 +261,11 @@ class FlowFilter(ParticleLearner):
         """
         if self.density != "normal" or method not in (None, "mc") or self.model.batched:
             return super().predictive(belief, x, method, samples, key)
-        law: NormalDensity = NormalDensity.of(belief.values, belief.log_weights)
+        distribution: NormalDensity = NormalDensity.of(belief.values, belief.log_weights)
         count = SPREAD * self.particles if samples is None else samples
         own = belief.step_key(FORECAST) if key is None else as_key(key)
-        draws = standard_normals(own, count, law.mean.shape[0], law.mean.dtype, quasi=True)
-        many = belief.equal(law.outside(draws))
+        draws = standard_normals(own, count, distribution.mean.shape[0], distribution.mean.dtype, quasi=True)
+        many = belief.equal(distribution.outside(draws))
         return MixturePredictive(self.model.likelihood, self.outputs(many, x), many.log_weights)
 
 

@@ -83,12 +83,12 @@ def mismatch(values: Array, moved: Array, log_weights: Array, log_likelihoods: A
     with particles u before and v after the move (N, d), in coordinates in which u is white. The frequencies f
     are normal, with standard deviations between 1/2 and 4: a mixture of Gaussian kernels (MMD^2).
     """
-    law: NormalDensity = NormalDensity.of(values, log_weights)
+    distribution: NormalDensity = NormalDensity.of(values, log_weights)
     first, second = jax.random.split(jax.random.key(0))
     pitch = 0.5 * 8.0 ** jax.random.uniform(second, (WAVES, 1), values.dtype)
     frequencies = pitch * jax.random.normal(first, (WAVES, values.shape[1]), values.dtype)
-    units = jax.scipy.linalg.solve_triangular(law.root, frequencies.T, lower=True, trans=1)
-    before, after = ((points - law.mean[None, :]) @ units for points in (values, moved))
+    units = jax.scipy.linalg.solve_triangular(distribution.root, frequencies.T, lower=True, trans=1)
+    before, after = ((points - distribution.mean[None, :]) @ units for points in (values, moved))
     weights = jnp.exp(log_weights)
     posterior = jax.nn.softmax(log_weights + log_likelihoods)
     gaps = [weights @ wave(after) - posterior @ wave(before) for wave in (jnp.cos, jnp.sin)]

@@ -18,7 +18,13 @@ from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners.base import Info, Learner, accept, usable
 from credo.learners.conjugate import closed_form
 from credo.likelihoods import Expectation, LatentExpectation, Predictive
-from credo.likelihoods.categorical import ClassLaw, class_outputs, class_slots, known_classes, reference_class
+from credo.likelihoods.categorical import (
+    ClassLikelihood,
+    class_outputs,
+    class_slots,
+    known_classes,
+    reference_class,
+)
 from credo.likelihoods.elliptical import drop_one
 from credo.linalg.matrices import identity, precision
 
@@ -32,7 +38,7 @@ _HALF_STEP = (1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520)
 class SampledClasses:
     """The function x -> E[y | theta, x] for parameters theta that were drawn from a belief."""
 
-    likelihood: ClassLaw
+    likelihood: ClassLikelihood
     params: ClassParameters
     share: Array
     clip: ArrayLike | None = None
@@ -112,7 +118,7 @@ class GaussianClasses(Learner[ClassNormals]):
     """
 
     columns: int = static_field()
-    likelihood: ClassLaw
+    likelihood: ClassLikelihood
     tied: bool = static_field(default=False)
     count: ArrayLike = 1.0
     confidence: ArrayLike = 1.0
@@ -125,7 +131,7 @@ class GaussianClasses(Learner[ClassNormals]):
 
     def __post_init__(self) -> None:
         require_integer("columns", self.columns, 1)
-        if not isinstance(self.likelihood, ClassLaw):
+        if not isinstance(self.likelihood, ClassLikelihood):
             raise CredoError(
                 f"likelihood must be Bernoulli, Categorical or OpenCategorical; got {self.likelihood!r}.",
                 field="likelihood",

@@ -228,8 +228,8 @@ class NearestNeighbours(Learner[Remembered]):
 
     def expectation(self, belief: Remembered, x: PyTree) -> Expectation:
         near = self._near(belief, self._inputs(belief, x))
-        laws = self.votes.expectation(belief.base, near.targets, near.shares)
-        return WeightedExpectation(laws, belief.log_weights)
+        distributions = self.votes.expectation(belief.base, near.targets, near.shares)
+        return WeightedExpectation(distributions, belief.log_weights)
 
     def function_draw(self, belief: Remembered, key: Key) -> Callable[[PyTree], Array]:
         first, second, third = jax.random.split(as_key(key), 3)

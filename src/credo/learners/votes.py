@@ -28,7 +28,7 @@ from credo.likelihoods import (
     StudentTPredictive,
 )
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.categorical import ClassLaw, class_outputs, class_slots, known_classes
+from credo.likelihoods.categorical import ClassLikelihood, class_outputs, class_slots, known_classes
 
 __all__ = ["ClassVotes", "CountVotes", "NumberVotes", "Votes", "votes_of"]
 
@@ -85,7 +85,7 @@ class ClassVotes(Votes[Array]):
         [0.17, 0.83]
     """
 
-    likelihood: ClassLaw
+    likelihood: ClassLikelihood
     strength: ArrayLike = 0.03
 
     @property
@@ -183,8 +183,8 @@ class NumberVotes(Votes[NumberLevel]):
 
     Example:
         >>> votes = NumberVotes(InverseGamma(3.0, 3.0))
-        >>> law = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 2.2]), jnp.ones((1, 2)))
-        >>> [round(float(law.loc[0, 0]), 1)], law.df.tolist()
+        >>> distribution = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 2.2]), jnp.ones((1, 2)))
+        >>> [round(float(distribution.loc[0, 0]), 1)], distribution.df.tolist()
         ([2.0], [8.0])
     """
 
@@ -260,8 +260,8 @@ class CountVotes(Votes[Array]):
 
     Example:
         >>> votes = CountVotes(1.0)
-        >>> law = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 3.0]), jnp.ones((1, 2)))
-        >>> law.mean.tolist()
+        >>> distribution = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 3.0]), jnp.ones((1, 2)))
+        >>> distribution.mean.tolist()
         [2.0]
     """
 
@@ -304,7 +304,7 @@ def votes_of(likelihood: LikelihoodBase) -> ClassVotes | NumberVotes | CountVote
         >>> type(votes_of(Bernoulli())).__name__
         'ClassVotes'
     """
-    if isinstance(likelihood, ClassLaw):
+    if isinstance(likelihood, ClassLikelihood):
         return ClassVotes(likelihood)
     if isinstance(likelihood, Poisson | NegativeBinomial):
         return CountVotes()

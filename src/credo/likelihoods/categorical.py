@@ -22,7 +22,7 @@ from credo.likelihoods.softmax_normal import ClassPredictive
 
 __all__ = [
     "Categorical",
-    "ClassLaw",
+    "ClassLikelihood",
     "OpenCategorical",
     "class_outputs",
     "class_slots",
@@ -235,11 +235,11 @@ class OpenCategorical(_Classes):
         return jax.random.categorical(key, self._logits(eta))
 
 
-ClassLaw: TypeAlias = Bernoulli | Categorical | OpenCategorical
+ClassLikelihood: TypeAlias = Bernoulli | Categorical | OpenCategorical
 """The likelihoods of a class."""
 
 
-def class_slots(likelihood: ClassLaw) -> int:
+def class_slots(likelihood: ClassLikelihood) -> int:
     """The number C of classes that there is room for."""
     if isinstance(likelihood, Bernoulli):
         return 2
@@ -248,14 +248,14 @@ def class_slots(likelihood: ClassLaw) -> int:
     return likelihood.classes
 
 
-def reference_class(likelihood: ClassLaw) -> bool:
+def reference_class(likelihood: ClassLikelihood) -> bool:
     """Whether the outputs of the likelihood are log odds against class 0."""
     if isinstance(likelihood, OpenCategorical):
         return likelihood.reference
     return isinstance(likelihood, Bernoulli)
 
 
-def known_classes(likelihood: ClassLaw, logs: Array) -> Array:
+def known_classes(likelihood: ClassLikelihood, logs: Array) -> Array:
     """Log probabilities (..., C), of which those of classes that are not known vanish."""
     if not isinstance(likelihood, OpenCategorical):
         return logs
@@ -263,7 +263,7 @@ def known_classes(likelihood: ClassLaw, logs: Array) -> Array:
     return jnp.where(jnp.broadcast_to(known, logs.shape), logs, jnp.asarray(_NEVER, logs.dtype))
 
 
-def class_outputs(likelihood: ClassLaw, logs: Array) -> Array:
+def class_outputs(likelihood: ClassLikelihood, logs: Array) -> Array:
     """The outputs whose class probabilities are proportional to exp(logs), for logs (C,)."""
     if reference_class(likelihood):
         return logs[1:] - logs[:1]

@@ -322,8 +322,8 @@ class ConjugateExpectation(Expectation):
 
     Example:
         >>> import credo
-        >>> law = credo.BetaBernoulli().expect(credo.BetaBernoulli().init(), None)
-        >>> float(law.mean[0]), round(float(law.quantile(0.25)[0]), 4)
+        >>> distribution = credo.BetaBernoulli().expect(credo.BetaBernoulli().init(), None)
+        >>> float(distribution.mean[0]), round(float(distribution.quantile(0.25)[0]), 4)
         (0.5, 0.25)
     """
 

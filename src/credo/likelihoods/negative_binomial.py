@@ -247,8 +247,8 @@ class NegativeBinomial(LikelihoodBase):
 
     Example:
         >>> import credo
-        >>> law = NegativeBinomial(0.5).plugin(jnp.log(jnp.asarray([4.0])))
-        >>> round(float(law.mean), 3), round(float(law.var), 3)
+        >>> distribution = NegativeBinomial(0.5).plugin(jnp.log(jnp.asarray([4.0])))
+        >>> round(float(distribution.mean), 3), round(float(distribution.var), 3)
         (4.0, 12.0)
         >>> model = credo.Model(lambda w, x: w @ x, NegativeBinomial())  # w has two rows
         >>> learner = credo.extended_kalman(model)

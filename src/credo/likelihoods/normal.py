@@ -236,8 +236,8 @@ class RootNormalPredictive(NormalPredictive):
         root: a root (C, K) of it.
 
     Example:
-        >>> law = RootNormalPredictive(jnp.zeros(2), jnp.ones((2, 2)), jnp.ones((2, 1)))
-        >>> round(float(law.log_prob(jnp.ones(2))), 3)  # the density of one of two that are the same
+        >>> distribution = RootNormalPredictive(jnp.zeros(2), jnp.ones((2, 2)), jnp.ones((2, 1)))
+        >>> round(float(distribution.log_prob(jnp.ones(2))), 3)  # the density of one of two that are the same
         -1.419
     """
 

@@ -35,8 +35,9 @@ class Rescaled(Predictive):
 
     Example:
         >>> import credo
-        >>> law = Rescaled(credo.Normal(1.0).plugin(jnp.zeros(1)), jnp.asarray(10.0), jnp.asarray(2.0))
-        >>> float(law.mean), float(law.sd), float(law.cdf(10.0))
+        >>> standard = credo.Normal(1.0).plugin(jnp.zeros(1))
+        >>> distribution = Rescaled(standard, jnp.asarray(10.0), jnp.asarray(2.0))
+        >>> float(distribution.mean), float(distribution.sd), float(distribution.cdf(10.0))
         (10.0, 2.0, 0.5)
     """
 
@@ -92,8 +93,9 @@ class RescaledExpectation(Expectation):
     Example:
         >>> import credo
         >>> arm = credo.BetaBernoulli()
-        >>> law = RescaledExpectation(arm.expect(arm.init(), None), jnp.asarray(1.0), jnp.asarray(4.0))
-        >>> float(law.mean[0]), round(float(law.quantile(0.25)[0]), 3)
+        >>> expected = arm.expect(arm.init(), None)
+        >>> distribution = RescaledExpectation(expected, jnp.asarray(1.0), jnp.asarray(4.0))
+        >>> float(distribution.mean[0]), round(float(distribution.quantile(0.25)[0]), 3)
         (3.0, 2.0)
     """
 
@@ -132,26 +134,26 @@ class RescaledExpectation(Expectation):
         return self.location + self.scale * centre, self.scale * spread
 
 
-def rescaled(law: Expectation, location: Array, scale: Array) -> Expectation:
+def rescaled(distribution: Expectation, location: Array, scale: Array) -> Expectation:
     """The distribution of location + scale E[z], of the same kind where that is of numbers which are normal.
 
     So what is exact for normal distributions, and for mixtures of them, stays so.
 
     Arguments:
-        law: the distribution of E[z].
+        distribution: the distribution of E[z].
         location: what is added (K,).
         scale: by which number all are multiplied, at least 0.
     """
-    if isinstance(law, WeightedExpectation):
+    if isinstance(distribution, WeightedExpectation):
         return WeightedExpectation(
-            each(lambda one: rescaled(one, location, scale), law.parts), law.log_weights
+            each(lambda one: rescaled(one, location, scale), distribution.parts), distribution.log_weights
         )
-    if isinstance(law, IndependentExpectation):
+    if isinstance(distribution, IndependentExpectation):
         return IndependentExpectation(
-            jax.vmap(lambda one, at: rescaled(one, at[None], scale))(law.parts, location)
+            jax.vmap(lambda one, at: rescaled(one, at[None], scale))(distribution.parts, location)
         )
-    if isinstance(law, LatentExpectation) and law.linear:
-        factor = None if law.factor is None else scale * law.factor
-        eta = location.reshape(law.eta.shape) + scale * law.eta
-        return replace(law, eta=eta, cov=scale**2 * law.cov, factor=factor)
-    return RescaledExpectation(law, location, scale)
+    if isinstance(distribution, LatentExpectation) and distribution.linear:
+        factor = None if distribution.factor is None else scale * distribution.factor
+        eta = location.reshape(distribution.eta.shape) + scale * distribution.eta
+        return replace(distribution, eta=eta, cov=scale**2 * distribution.cov, factor=factor)
+    return RescaledExpectation(distribution, location, scale)

@@ -285,9 +285,9 @@ class Either(Predictive):
 
     Example:
         >>> import credo
-        >>> laws = [credo.Normal(1.0).plugin(jnp.full(1, mean)) for mean in (-1.0, 1.0)]
-        >>> law = Either(*laws, jnp.log(jnp.array([0.5, 0.5])))
-        >>> float(law.mean), float(law.var), float(law.cdf(0.0))
+        >>> distributions = [credo.Normal(1.0).plugin(jnp.full(1, mean)) for mean in (-1.0, 1.0)]
+        >>> distribution = Either(*distributions, jnp.log(jnp.array([0.5, 0.5])))
+        >>> float(distribution.mean), float(distribution.var), float(distribution.cdf(0.0))
         (0.0, 2.0, 0.5)
     """
 
@@ -307,18 +307,18 @@ class Either(Predictive):
 
     @property
     def mean(self) -> Array:
-        return self._average(lambda law: law.mean)
+        return self._average(lambda distribution: distribution.mean)
 
     @property
     def var(self) -> Array:
         """The variance, by the law of total variance."""
         centre = self.mean
-        return self._average(lambda law: law.var + (law.mean - centre) ** 2)
+        return self._average(lambda distribution: distribution.var + (distribution.mean - centre) ** 2)
 
     @property
     def probs(self) -> Array:
         """The class probabilities, averaged."""
-        return self._average(lambda law: law.probs)
+        return self._average(lambda distribution: distribution.probs)
 
     def log_prob(self, y: PyTree) -> Array:
         """log(w_0 p_0(y) + w_1 p_1(y))."""
@@ -336,7 +336,7 @@ class Either(Predictive):
 
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), averaged."""
-        return self._average(lambda law: law.cdf(y))
+        return self._average(lambda distribution: distribution.cdf(y))
 
     def heavier(self, df: Array) -> Either:
         """The mixture of both distributions with heavier tails."""
@@ -385,8 +385,8 @@ class Contaminated(Predictive):
 
     Example:
         >>> import credo
-        >>> law = Contaminated(credo.Normal(1.0).plugin(jnp.zeros(1)), jnp.asarray(1e-3))
-        >>> [round(float(law.log_prob(y)), 2) for y in (0.0, 1000.0)]
+        >>> distribution = Contaminated(credo.Normal(1.0).plugin(jnp.zeros(1)), jnp.asarray(1e-3))
+        >>> [round(float(distribution.log_prob(y)), 2) for y in (0.0, 1000.0)]
         [-0.92, -19.57]
     """
 

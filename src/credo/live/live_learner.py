@@ -66,7 +66,7 @@ def class_probabilities(predictive: Predictive) -> Array:
     return predictive.probs
 
 
-def law_and_moments(predictive: Predictive) -> tuple[Predictive, Array, Array]:
+def distribution_and_moments(predictive: Predictive) -> tuple[Predictive, Array, Array]:
     """A forecast of numbers, its mean and its standard deviation."""
     return predictive, predictive.mean, predictive.sd
 
@@ -107,7 +107,7 @@ class LiveLearner:
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
         self._port: Port | None = None
-        self._laws: Port | None = None
+        self._distributions: Port | None = None
         self._silent = False  # whether updates report nothing but what every update does
         self._leaves: list[np.ndarray] | None = None
 
@@ -151,7 +151,7 @@ class LiveLearner:
         """Go on from another belief of this learner."""
         answer = class_probabilities if self.classes else expected_value
         self._pack = pack(self.learner, belief, key=self._key, answer=answer)
-        self._port = self._laws = None
+        self._port = self._distributions = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
         """Make room for inputs and classes, at their prior; a CredoError, no change, if there is none."""
@@ -251,10 +251,10 @@ class LiveLearner:
 
     def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
         """The whole forecast of a row, its mean and its standard deviation, read when called for."""
-        if self._laws is None:
-            self._laws = self._live.port(x, np.float32(0.0), answer=law_and_moments)
-        self._laws.asked[:] = x
-        return functools.partial(self._laws.read, self._laws.forecast_words())
+        if self._distributions is None:
+            self._distributions = self._live.port(x, np.float32(0.0), answer=distribution_and_moments)
+        self._distributions.asked[:] = x
+        return functools.partial(self._distributions.read, self._distributions.forecast_words())
 
     def inputs_of(self, x: np.ndarray) -> np.ndarray:
         """A row as the learner inside sees it (inputs,)."""
@@ -278,7 +278,7 @@ class LiveLearner:
             self.change = float(report)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_pack": None, "_port": None, "_laws": None}
+        state = self.__dict__ | {"_pack": None, "_port": None, "_distributions": None}
         if self._pack is not None:
             state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
         return state

@@ -30,8 +30,8 @@ from credo.tables import Moments, ScaledTarget, Schema
 __all__ = ["Early", "Part", "Runner"]
 
 HASTY = 256
-"""The rows of a bank that a program compiled in haste learns. It compiles in less than half of the time and
-takes about a millisecond more a row, so that a short file is done before the usual program would begin.
+"""The rows of a bank that a program without optimisation learns, which is compiled in less than half of the
+time: a short file is done before the usual program would be compiled.
 """
 
 

@@ -26,7 +26,7 @@ from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Conditioned, Evidence, condition_on
 from credo.particles.filter import ParticleFilter
-from credo.particles.guided import Observed, Proposal, is_straight, law_of
+from credo.particles.guided import Observed, Proposal, distribution_of, is_straight
 from credo.particles.linear_outputs import MomentLearner, linear_outputs, predicted_moments
 
 __all__ = ["DaumHuang", "FlowProposal", "daum_huang"]
@@ -199,7 +199,7 @@ class FlowProposal(Proposal):
         assert belief.parents is not None
 
         def one(parent: Array, key: Array) -> tuple[Array, Array]:
-            centre, root = law_of(observed.learner, belief, parent)
+            centre, root = distribution_of(observed.learner, belief, parent)
             before = jax.random.normal(key, (1, root.shape[1]), parent.dtype)
             start = jnp.zeros(root.shape[1], parent.dtype)
             _, after, log_det = journey(observed.evidence, centre, root, start, before, grid)

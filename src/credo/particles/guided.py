@@ -16,7 +16,16 @@ from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Evidence, condition
 from credo.particles.resampling import resample
 
-__all__ = ["Adapted", "BootstrapProposal", "Guided", "Observed", "Proposal", "is_straight", "law_of", "weigh"]
+__all__ = [
+    "Adapted",
+    "BootstrapProposal",
+    "Guided",
+    "Observed",
+    "Proposal",
+    "distribution_of",
+    "is_straight",
+    "weigh",
+]
 
 
 class Proposal(ABC):
@@ -87,7 +96,7 @@ def weigh(
     return replace(belief, values=values), log_ratios + logs, log_evidence
 
 
-def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
+def distribution_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
     """The N(c, L L') of a particle, given the one before the latest move (P,); L is 0 at the prior."""
     assert belief.step is not None
     dynamics = learner.dynamics
@@ -223,7 +232,7 @@ class Observed:
         straight = is_straight(learner, belief, self.evidence.x)
 
         def one(parent: Array, key: Array) -> tuple[Array, Array, Array]:
-            centre, root = law_of(learner, belief, parent)
+            centre, root = distribution_of(learner, belief, parent)
             conditioned = condition(self.evidence, centre, root, iterations, straight)
             noise = jax.random.normal(key, (1, root.shape[1]), parent.dtype)
             u = conditioned.mean + conditioned.squeeze(noise)[0]

@@ -208,7 +208,7 @@ class LearnedProposal(Proposal):
             memory = self.network.remember(params, belief.state[0], seen)
             belief = replace(belief, state=jnp.broadcast_to(memory, belief.state.shape))
         moved = length > 0
-        centre, sd = jax.vmap(lambda parent: law_of(learner, belief, parent))(parents)
+        centre, sd = jax.vmap(lambda parent: distribution_of(learner, belief, parent))(parents)
         mean, log_sd = self.network(params, parents, seen, memory)
         noise = jax.random.normal(key, like.shape, like.dtype)
         values = jnp.where(moved, centre + sd * (mean + jnp.exp(log_sd) * noise), like)
@@ -229,7 +229,7 @@ class LearnedProposal(Proposal):
         return replace(belief, values=values), log_joint, jnp.asarray(jax.nn.logsumexp(full))
 
 
-def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
+def distribution_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
     """The mean and standard deviations (P,) that the dynamics give a parent's child.
 
     If they are not known, because a `Transition` is a function of a key, the parent and 1 stand for them.

@@ -21,7 +21,7 @@ from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Conditioned, Evidence, condition_on
 from credo.particles.density import grain, moments, sound_root
-from credo.particles.guided import law_of
+from credo.particles.guided import distribution_of
 
 __all__ = [
     "GaussianMap",
@@ -66,7 +66,7 @@ def predicted_moments(learner: ParticleLearner, belief: Particles) -> Moments:
     if not learner.looks_back:
         return set_moments(belief.values, belief.log_weights)
     assert belief.parents is not None
-    centres, roots = jax.vmap(lambda parent: law_of(learner, belief, parent))(belief.parents)
+    centres, roots = jax.vmap(lambda parent: distribution_of(learner, belief, parent))(belief.parents)
     mean, cov = moments(centres, belief.log_weights)
     cov = cov + jnp.einsum("n,npk,nqk->pq", belief.weights, roots, roots)
     return Moments(mean, sound_root(cov, grain(belief.values)))

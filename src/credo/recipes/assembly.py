@@ -131,8 +131,8 @@ def _bank(
     if len(shape) > 1:
         pictures = image_members_of(breadth)
         outputs = outputs_of(task, classes, first)
-        law = _likelihood(settings, classes, first)
-        learner = image_bank(pictures, law, shape, outputs, seed, task=task, start=start)
+        distribution = _likelihood(settings, classes, first)
+        learner = image_bank(pictures, distribution, shape, outputs, seed, task=task, start=start)
     else:
         inputs = math.prod(shape) if origin is None else origin.inputs
         some = members_of(task, inputs, outputs_of(task, first or classes), breadth)

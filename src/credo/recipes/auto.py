@@ -139,13 +139,13 @@ def bank_of(
     recipe = RECIPES[task]
     for member in members:
         if not isinstance(member, Member):
-            law = recipe.likelihood(_noise_of(member.forgetting), classes, first)
-            one = member.learner(law, math.prod(shape))
+            distribution = recipe.likelihood(_noise_of(member.forgetting), classes, first)
+            one = member.learner(distribution, math.prod(shape))
             learners.append(_calibrated(one, task, plain=True) if member.calibrated else one)
             begins.append(0.0)
             spreads.append(1.0)
             continue
-        law = recipe.likelihood(_learned_noise(member), classes, first)
+        distribution = recipe.likelihood(_learned_noise(member), classes, first)
         own = member.noise == "input"
         net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
         # networks of a kind begin alike, whatever their non-linearity
@@ -154,7 +154,7 @@ def bank_of(
             begin = recipe.begin(start, member.dispersion)
             drawn[alike] = networks.first_parameters(net, shape, seed, begin, origin.features)
         params = drawn[alike]
-        model = Model(Clipped(net, member.clip), law)
+        model = Model(Clipped(net, member.clip), distribution)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
         family = family_of(member.network, least + own, origin.inputs)
@@ -177,9 +177,9 @@ def _forecasting(bank: Auto, task: TaskName, classes: int, first: int) -> Learne
         return Stacked(bank, outliers=defaults.OUTLIERS)
     if not kind.classed:
         return bank
-    law = RECIPES[task].likelihood(defaults.FIXED_NOISE, classes, first)
-    assert isinstance(law, Bernoulli | Categorical | OpenCategorical)
-    return Stacked(bank, law)
+    distribution = RECIPES[task].likelihood(defaults.FIXED_NOISE, classes, first)
+    assert isinstance(distribution, Bernoulli | Categorical | OpenCategorical)
+    return Stacked(bank, distribution)
 
 
 def _calibrated(

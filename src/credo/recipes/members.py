@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from credo.learners import GaussianClasses, Learner, NearestNeighbours
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.categorical import ClassLaw
+from credo.likelihoods.categorical import ClassLikelihood
 from credo.recipes import defaults
 from credo.recipes.language import Network
 from credo.recipes.options import TaskName
@@ -103,7 +103,7 @@ class NormalMember:
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
         """The learner, for rows of so many inputs."""
-        assert isinstance(likelihood, ClassLaw)
+        assert isinstance(likelihood, ClassLikelihood)
         return GaussianClasses(inputs, likelihood, self.tied, share=self.share, clip=self.clip, missing=False)
 
     def __str__(self) -> str:

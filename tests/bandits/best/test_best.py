@@ -16,8 +16,13 @@ from hypothesis import strategies as st
 
 import credo
 from credo.bandits import probability_best
-from credo.bandits.best.of_any_law import best_of_betas, best_of_draws, best_of_gammas, best_of_separate_draws
-from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
+from credo.bandits.best.of_any_distribution import (
+    best_of_betas,
+    best_of_draws,
+    best_of_gammas,
+    best_of_separate_draws,
+)
+from credo.bandits.best.of_normals import best_of_normals, student_distribution, student_terms
 from credo.bandits.best.quadrature import noise_nodes, wide_noise_nodes
 from credo.core.groups import pick
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
@@ -28,21 +33,21 @@ PROMISED = 1e-4
 _best = jax.jit(lambda location, scale: best_of_normals(location, scale))
 
 
-def _integral(laws: list[Any]) -> list[float]:
+def _integral(distributions: list[Any]) -> list[float]:
     """P(each arm is best): Gauss's rule with 30 nodes between each two of 25 quantiles of every arm."""
     tails = [1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4]
     probabilities = np.array([*tails, 0.5, *(1 - np.array(tails[::-1]))])
-    ends = np.unique(np.concatenate([law.ppf(probabilities) for law in laws]))
+    ends = np.unique(np.concatenate([distribution.ppf(probabilities) for distribution in distributions]))
 
     def one(arm: int) -> float:
         def integrand(x: np.ndarray) -> np.ndarray:
-            others = [law.cdf(x) for i, law in enumerate(laws) if i != arm]
-            return np.asarray(laws[arm].pdf(x) * np.prod(others, axis=0))
+            others = [distribution.cdf(x) for i, distribution in enumerate(distributions) if i != arm]
+            return np.asarray(distributions[arm].pdf(x) * np.prod(others, axis=0))
 
         pairs = itertools.pairwise(ends)
         return float(sum(scipy.integrate.fixed_quad(integrand, low, high, n=30)[0] for low, high in pairs))
 
-    return [one(arm) for arm in range(len(laws))]
+    return [one(arm) for arm in range(len(distributions))]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +60,8 @@ def _integral(laws: list[Any]) -> list[float]:
     ],
 )
 def test_normal_arms_agree_with_a_fine_integral(location: list[float], scale: list[float]) -> None:
-    laws = [scipy.stats.norm(m, s) for m, s in zip(location, scale, strict=True)]
-    expected = _integral(laws)
+    distributions = [scipy.stats.norm(m, s) for m, s in zip(location, scale, strict=True)]
+    expected = _integral(distributions)
     double = _best(jnp.array(location), jnp.array(scale))
     np.testing.assert_allclose(double, expected, atol=PROMISED / 4)
     single = _best(jnp.array(location, jnp.float32), jnp.array(scale, jnp.float32))
@@ -88,8 +93,8 @@ def test_student_arms_and_mixtures_agree_with_a_fine_integral() -> None:
         ([0.0, 1.0, 0.5], [1.0, 1e-4, 0.3], [1.0, 1.0, 1.0]),  # an even rule in x is off by 1e-3
         ([0.0, 30.0, -900.0], [1.0, 1.0, 1e-2], [0.6, 1.5, 1e4]),  # tails that face each other
     ):
-        laws = [scipy.stats.t(n, m, s) for m, s, n in zip(location, scale, df, strict=True)]
-        expected = _integral(laws)
+        distributions = [scipy.stats.t(n, m, s) for m, s, n in zip(location, scale, df, strict=True)]
+        expected = _integral(distributions)
         for kind, error in ((jnp.float64, PROMISED), (jnp.float32, 1.5 * PROMISED)):
             found = students(jnp.array(location, kind), jnp.array(scale, kind), jnp.array(df, kind))
             np.testing.assert_allclose(found, expected, atol=error, err_msg=str(df))
@@ -103,11 +108,11 @@ def test_student_arms_and_mixtures_agree_with_a_fine_integral() -> None:
     np.testing.assert_allclose(found[0], weights[0] @ pairs @ weights[1], atol=PROMISED)
 
 
-def test_the_student_law_agrees_with_scipy() -> None:
+def test_the_student_distribution_agrees_with_scipy() -> None:
     z = np.linspace(-60, 60, 2001)
-    law = jax.jit(lambda z, df: student_law(z, student_terms(df)))
+    distribution = jax.jit(lambda z, df: student_distribution(z, student_terms(df)))
     for df, error in ((0.5, 1e-5), (2.0, 5e-6), (5.0, 2e-6), (1e5, 1e-12)):
-        cdf, density = law(jnp.asarray(z), jnp.asarray(df))
+        cdf, density = distribution(jnp.asarray(z), jnp.asarray(df))
         np.testing.assert_allclose(cdf, scipy.stats.t.cdf(z, df), atol=error)
         np.testing.assert_allclose(density, scipy.stats.t.pdf(z, df), atol=1e-7)
 
@@ -186,7 +191,7 @@ def _latent(cov: jax.Array, noise: credo.InverseGamma | None = None) -> LatentEx
 
 
 @pytest.mark.slow
-def test_every_law_agrees_with_its_own_draws() -> None:
+def test_every_distribution_agrees_with_its_own_draws() -> None:
     key = jax.random.key(0)
     diagonal, noise = jnp.diag(jnp.array([1.0, 2.0, 0.1])), credo.InverseGamma(3.0, 3.0)
     correlated = diagonal + 0.5
@@ -196,7 +201,7 @@ def test_every_law_agrees_with_its_own_draws() -> None:
     separate = LatentExpectation(
         credo.Bernoulli(), jnp.array([[[0.0]], [[0.5]], [[1.0]]]), jnp.ones((3, 1, 1)), None
     )
-    laws = {
+    distributions = {
         "correlated": _latent(correlated),
         "one noise": _latent(diagonal, noise),
         "counts": IndependentExpectation(counts),
@@ -204,9 +209,9 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         "hypotheses": WeightedExpectation(two, jnp.log(jnp.array([0.3, 0.7]))),
         "members": DrawnExpectation(jnp.arange(12.0).reshape(4, 3) % 5.0, jnp.full(4, -jnp.log(4.0))),
     }
-    for name, law in laws.items():
-        found = jax.jit(lambda law: probability_best(law, key=key, draws=512))(law)
-        draws = np.asarray(law.sample(jax.random.key(1), (20_000,)))
+    for name, distribution in distributions.items():
+        found = jax.jit(lambda distribution: probability_best(distribution, key=key, draws=512))(distribution)
+        draws = np.asarray(distribution.sample(jax.random.key(1), (20_000,)))
         expected = np.bincount(draws.argmax(axis=1), minlength=3) / len(draws)
         # 20,000 draws: 4 standard errors are .014; 512 evenly spread joint draws differ by less than .03
         error = 0.04 if name == "correlated" else 0.015
@@ -227,19 +232,21 @@ def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral
     for step in range(12):
         belief, _ = agent.update(belief, jnp.asarray(rng.normal(size=2)), step % 3, rng.normal() + step % 3)
     x = jnp.asarray([0.3, -0.4])
-    law: Any = agent.expect(belief, x)
-    found = np.asarray(probability_best(law, key=jax.random.key(0)))
+    distribution: Any = agent.expect(belief, x)
+    found = np.asarray(probability_best(distribution, key=jax.random.key(0)))
     mixtures = []
     for arm in range(3):
-        one = jax.tree.map(lambda leaf, arm=arm: leaf[arm], law.parts)
+        one = jax.tree.map(lambda leaf, arm=arm: leaf[arm], distribution.parts)
         mixtures.append((np.exp(one.log_weights), [pick(one.parts, place) for place in range(3)]))
     grid = np.linspace(-30.0, 30.0, 200_001)
 
     def of(arm: int, what: str) -> np.ndarray:
-        weights, laws = mixtures[arm]
+        weights, distributions = mixtures[arm]
         parts = [
-            getattr(scipy.stats.t, what)(grid, float(law.df), float(law.location[0]), float(law.scale[0]))
-            for law in laws
+            getattr(scipy.stats.t, what)(
+                grid, float(distribution.df), float(distribution.location[0]), float(distribution.scale[0])
+            )
+            for distribution in distributions
         ]
         return np.asarray(weights @ np.stack(parts))
 
@@ -259,15 +266,15 @@ def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> 
         (None, float(scipy.stats.norm.cdf(0.5 / spread))),
         (noise, float(scipy.stats.t.cdf(0.5 / (spread * unit), 1.5))),
     ):
-        law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0]]), cov, known)
-        found = probability_best(law, key=key)
+        distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0]]), cov, known)
+        found = probability_best(distribution, key=key)
         np.testing.assert_allclose(found, [expected, 1 - expected], atol=1e-5)
-        alone = probability_best(law, jnp.array([False, True]), key=key)
+        alone = probability_best(distribution, jnp.array([False, True]), key=key)
         np.testing.assert_array_equal(alone, [0.0, 1.0])
     # a third arm far below leaves the gap of the others, a Student-t of 1.5 degrees of freedom
-    law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0], [-1e6]]), jnp.eye(3), noise)
+    distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0], [-1e6]]), jnp.eye(3), noise)
     expected = float(scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5))
-    found = jax.jit(lambda law: probability_best(law, key=key))(law)
+    found = jax.jit(lambda distribution: probability_best(distribution, key=key))(distribution)
     np.testing.assert_allclose(found, [expected, 1 - expected, 0.0], atol=PROMISED)
 
 
@@ -275,11 +282,13 @@ def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> 
     ("rule", "shape"), [(noise_nodes, 2.5), (noise_nodes, 8.0), (wide_noise_nodes, 0.75)]
 )
 def test_nodes_of_an_unknown_noise_integrate_what_it_is_averaged_over(rule: Any, shape: float) -> None:
-    law = scipy.stats.invgamma(shape, scale=1.7)
+    distribution = scipy.stats.invgamma(shape, scale=1.7)
     sds, weights = rule(credo.InverseGamma(shape, 1.7), jnp.float64)
     assert float(weights.sum()) == pytest.approx(1.0)
     for gap in (0.3, 1.0, 3.0):  # the chance that an arm which expects so much more is the better one
-        exact = law.expect(lambda var, gap=gap: scipy.stats.norm.cdf(gap / np.sqrt(var)), epsabs=1e-9)
+        exact = distribution.expect(
+            lambda var, gap=gap: scipy.stats.norm.cdf(gap / np.sqrt(var)), epsabs=1e-9
+        )
         assert float(weights @ scipy.stats.norm.cdf(gap / np.asarray(sds))) == pytest.approx(exact, abs=1e-4)
 
 

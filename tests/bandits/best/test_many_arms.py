@@ -1,4 +1,4 @@
-"""More arms than parameters: draws and variances come from the parameters, and the law is the same."""
+"""More arms than parameters: draws and variances come from the parameters, and all else is the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RNG = np.random.default_rng(7)
 ROWS = jnp.asarray(RNG.normal(size=(ARMS, SIZE)))
 
 
-def law(noise: Any, link: bool = False) -> LatentExpectation:
+def distribution(noise: Any, link: bool = False) -> LatentExpectation:
     """What a learner of three weights believes of twelve rows."""
     likelihood = credo.Bernoulli() if link else credo.Normal(noise)
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, likelihood))
@@ -34,15 +34,15 @@ def law(noise: Any, link: bool = False) -> LatentExpectation:
 
 
 LAWS = {
-    "known noise": lambda: law(0.5),
-    "unknown noise": lambda: law(credo.InverseGamma(3.0, 1.0)),
-    "labels": lambda: law(None, link=True),
+    "known noise": lambda: distribution(0.5),
+    "unknown noise": lambda: distribution(credo.InverseGamma(3.0, 1.0)),
+    "labels": lambda: distribution(None, link=True),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
-def test_the_law_is_that_of_the_covariance(name: str) -> None:
+def test_the_distribution_is_that_of_the_covariance(name: str) -> None:
     many = LAWS[name]()
     assert many.factor is not None and many.factor.shape == (ARMS, SIZE)
     plain = credo.replace(many, factor=None)

@@ -85,10 +85,10 @@ def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
 
 
 @pytest.mark.slow
-def test_contexts_are_drawn_by_their_law_and_products_are_replaced() -> None:
+def test_contexts_are_drawn_by_their_distribution_and_products_are_replaced() -> None:
     x = np.asarray(seen(environments.ContextualArms(2, 3)).context.x)
     assert near(x.ravel(), 0.0) and near(x.ravel() ** 2, 1.0)
-    products = np.asarray(seen(environments.Products(2, 3, turnover=0.25, law="sphere")).context.x)
+    products = np.asarray(seen(environments.Products(2, 3, turnover=0.25, distribution="sphere")).context.x)
     np.testing.assert_allclose(np.linalg.norm(products, axis=2), 1)
     assert near((np.diff(products, axis=0) != 0).all(axis=2).ravel(), 0.25)
 
@@ -123,7 +123,10 @@ def test_the_wheel_has_its_regions_and_its_oracle() -> None:
         ),
         (lambda: environments.Drifts(-1.0), "var must be finite and at least 0; got -1.0"),
         (lambda: environments.Jumps(2.0), r"hazard must be in \[0, 1\]; got 2.0"),
-        (lambda: environments.ContextualArms(law="cube"), "law must be one of normal, sphere; got 'cube'"),  # type: ignore[arg-type]
+        (
+            lambda: environments.ContextualArms(distribution="cube"),
+            "distribution must be one of normal, sphere; got 'cube'",
+        ),  # type: ignore[arg-type]
         (lambda: environments.ContextualArms(likelihood="normal"), "likelihood must be one of credo's"),  # type: ignore[arg-type]
         (lambda: environments.Products(likelihood=credo.Categorical(3)), "3 outputs; this one has 1"),
         (lambda: environments.BernoulliArms(2, motion="drift"), "motion must be Still"),  # type: ignore[arg-type]

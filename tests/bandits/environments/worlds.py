@@ -21,7 +21,7 @@ WORLDS: dict[str, environments.AnyEnvironment] = {
         chances=np.array([0.2, 0.9, 0.5]), motion=environments.Drifts(0.003)
     ),
     "gaussian": environments.GaussianArms(3, var=np.array([1.0, 4.0, 9.0]), motion=environments.Jumps(0.2)),
-    "linear": environments.ContextualArms(3, 4, law="sphere", motion=environments.Drifts(0.01)),
+    "linear": environments.ContextualArms(3, 4, distribution="sphere", motion=environments.Drifts(0.01)),
     "products": environments.Products(3, 2, likelihood=credo.Bernoulli(), turnover=0.5),
     "wheel": environments.RewardUnit(environments.Wheel(0.5), 50.0),
     "rows": environments.Intercept(environments.Classification(ROWS, LABELS, noise_var=0.01)),

@@ -57,9 +57,13 @@ def test_the_logarithm_of_the_mean_excess_has_its_digits_far_in_the_tail(z: floa
 @pytest.mark.parametrize(("mean", "sd", "best"), [(0.3, 1.7, 0.5), (-0.6, 0.4, 0.1), (5.0, 0.3, 1.0)])
 def test_expected_improvement_is_its_integral(mean: float, sd: float, best: float) -> None:
     value = float(jnp.exp(log_expected_improvement(jnp.asarray(mean), jnp.asarray(sd), best)))
-    law = NORMAL(mean, sd)
+    distribution = NORMAL(mean, sd)
     exact, _ = integrate.quad(
-        lambda f: (f - best) * law.pdf(f), best, max(best, mean) + 12 * sd, epsabs=1e-14, epsrel=1e-13
+        lambda f: (f - best) * distribution.pdf(f),
+        best,
+        max(best, mean) + 12 * sd,
+        epsabs=1e-14,
+        epsrel=1e-13,
     )
     assert abs(value - exact) < 1e-10
     draws = np.maximum(mean + sd * np.random.default_rng(0).standard_normal(400_000) - best, 0.0)

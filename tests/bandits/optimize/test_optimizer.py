@@ -102,9 +102,14 @@ def test_a_gaussian_belief_expects_what_it_did_and_is_surer_where_trials_run() -
     points = [best.ask() for _ in range(3)]
     (mean, sd), rows = best.expect(points), [jnp.asarray(best.search.space.encode(one)) for one in points]
     belief, _ = best.search.belief(best._trials(best._pending.rows, mean.tolist()))
-    laws = [LEARNER.expect(belief, row) for row in rows]
-    np.testing.assert_allclose([float(law.mean[0]) for law in laws], mean, rtol=1e-7, atol=1e-7)
-    assert all(float(law.sd[0]) < 0.1 * before for law, before in zip(laws, sd, strict=True))
+    distributions = [LEARNER.expect(belief, row) for row in rows]
+    np.testing.assert_allclose(
+        [float(distribution.mean[0]) for distribution in distributions], mean, rtol=1e-7, atol=1e-7
+    )
+    assert all(
+        float(distribution.sd[0]) < 0.1 * before
+        for distribution, before in zip(distributions, sd, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,7 @@ def test_the_default_learner_is_uncertain_before_any_trial() -> None:
     point: Any = best.ask()
     assert point.shape == (1,) and 0.0 <= point[0] <= 1.0
     mean, sd = best.expect([point])
-    # the variance is 1/2, that of an inverse-gamma law at its start, and that of the level is the same
+    # the variance is 1/2, that of an inverse gamma at its start, and that of the level is the same
     assert abs(mean[0]) < 1e-5 and abs(sd[0] - 1.0) < 1e-4
 
 

@@ -37,11 +37,11 @@ def test_the_marginal_density_is_that_of_a_student_t_and_so_is_its_slope() -> No
     matrix = jnp.asarray(root @ root.T + 0.3 * np.eye(5))
     count = jnp.asarray(5.0)
     # v ~ InverseGamma(2, 1): a Student-t with 4 degrees of freedom and the scale matrix C / 2
-    law = [
+    distribution = [
         STUDENT(np.zeros(5), 0.5 * scale * np.asarray(matrix), df=4).logpdf(values) for scale in (1.0, 3.0)
     ]
     mine = [log_marginal(scale * matrix, values, count) for scale in (1.0, 3.0)]
-    assert abs(float(mine[1] - mine[0]) - (law[1] - law[0])) < 1e-10
+    assert abs(float(mine[1] - mine[0]) - (distribution[1] - distribution[0])) < 1e-10
     slopes: Any = jax.grad(log_marginal, argnums=(0, 1))(matrix, values, count)
     step = 1e-6
     for direction in range(3):
@@ -99,7 +99,7 @@ def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None
         return float(learner.log_evidence(learner.condition(credo.replace(belief, **numbers))))
 
     top = evidence()
-    # the laws of the numbers are wide, so that half or twice of each is worse by the values alone
+    # the distributions of the numbers are wide, so that half or twice of each is worse by the values alone
     for factor in (0.4, 2.5):
         assert evidence(length=belief.length * factor) < top
         assert evidence(signal_var=belief.signal_var * factor, offset_var=belief.offset_var * factor) < top
@@ -162,13 +162,13 @@ def test_the_knowledge_gradient_is_what_observations_at_a_point_add(sign: float)
     learner, belief = _known()
     rows, row = belief.rows[:6], jnp.asarray([0.2, -0.4])
     every = jnp.concatenate([row[None], rows])
-    law = learner.forecast(belief, row)
+    distribution = learner.forecast(belief, row)
 
     def best(y: Any) -> Any:
         return jnp.max(sign * learner.joint(learner.update(belief, row, y)[0], every)[0])
 
     z = (jnp.arange(8000.0) + 0.5) / 500.0 - 8.0  # midpoints: kinks leave errors near the squared width
-    tops = jax.lax.map(best, law.mean + jnp.sqrt(law.var) * z)
+    tops = jax.lax.map(best, distribution.mean + jnp.sqrt(distribution.var) * z)
     weights = jnp.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) / 500.0
     gain = float(weights @ (tops - jnp.max(sign * learner.joint(belief, every)[0])))
     promise = knowledge(learner, belief, rows, sign)

@@ -102,7 +102,9 @@ def test_thompson_and_top_two_choose_as_their_draws_would() -> None:
 def test_the_width_of_ucb_grows_for_arms_that_are_known_less_than_the_best_known_one() -> None:
     mean = np.array([0.6, 0.3, 0.2, 0.1])
     var = np.array([1e-4, 4e-3, 1e-3, 2e-2])
-    law = LatentExpectation(credo.Normal(1.0), jnp.asarray(mean)[:, None], jnp.diag(jnp.asarray(var)))
+    distribution = LatentExpectation(
+        credo.Normal(1.0), jnp.asarray(mean)[:, None], jnp.diag(jnp.asarray(var))
+    )
 
     def scores(growth: float, slack: float, least: float) -> np.ndarray:
         log_ratio = np.log(var / (slack * least))
@@ -113,13 +115,13 @@ def test_the_width_of_ucb_grows_for_arms_that_are_known_less_than_the_best_known
     for growth, slack in ((0.0, 1.0), (1.5, 1.0), (8.0, 1.0), (8.0, 20.0), (8.0, 300.0)):
         policy = UCB(0.7, growth, slack)
         wanted = np.argmax(scores(growth, slack, var.min()))
-        np.testing.assert_array_equal(policy.pmf(law), np.arange(4) == wanted)
+        np.testing.assert_array_equal(policy.pmf(distribution), np.arange(4) == wanted)
         chosen.append(int(wanted))
     assert chosen == [0, 0, 3, 3, 0]
     # the best known arm is one of those that are allowed
     allowed = jnp.array([False, True, True, True])
     wanted = np.argmax(np.where(allowed, scores(8.0, 2.0, 1e-3), -np.inf))
-    np.testing.assert_array_equal(UCB(0.7, 8.0, 2.0).pmf(law, allowed), np.arange(4) == wanted)
+    np.testing.assert_array_equal(UCB(0.7, 8.0, 2.0).pmf(distribution, allowed), np.arange(4) == wanted)
     # a mean that is known exactly leaves the width as it is
     known = LatentExpectation(credo.Normal(1.0), jnp.asarray(mean)[:, None], jnp.zeros((4, 4)))
     np.testing.assert_array_equal(UCB(0.7, 1.5).pmf(known), [1.0, 0.0, 0.0, 0.0])

@@ -175,8 +175,8 @@ def test_all_agents_of_the_restless_bandit_play_in_the_same_worlds(monkeypatch: 
     assert pseudo.min() > 0 and pseudo.mean() < rows["pseudo-regret, an arm at random"]
     assert np.all(realised == np.round(realised))  # rewards are 0 or 1
     assert np.all(outcome.series["C-OU, UCB"][1:] >= outcome.series["C-OU, UCB"][:-1])
-    law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5]]), jnp.eye(2))
-    half = NarrowThompson(0.5).pmf(law)
+    distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5]]), jnp.eye(2))
+    half = NarrowThompson(0.5).pmf(distribution)
     np.testing.assert_allclose(half[1], scipy.stats.norm.cdf(0.5 / (0.5 * np.sqrt(2))), atol=1e-4)
 
 

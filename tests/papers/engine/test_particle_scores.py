@@ -77,7 +77,7 @@ def test_kernels_are_those_of_scikit_learn_and_mmd_takes_weights(kernel: KernelN
 
 
 @pytest.mark.slow
-def test_mmd_against_a_normal_law_needs_no_draws() -> None:
+def test_mmd_against_a_normal_distribution_needs_no_draws() -> None:
     values, log_weights, _ = repeated()
     exact = gaussian_squared_mmd(MEAN, COV, values, log_weights)
     sampled = squared_mmd(draws(1000, 6), values, log_weights)

@@ -34,7 +34,7 @@ __all__ = ["lower_bound", "run", "slope"]
 
 CHANCES = (0.4, 0.5, 0.2, 0.9)
 BERNOULLI = BernoulliArms(chances=np.array(CHANCES, np.float32))
-CIRCLE = Products(arms=60, size=2, likelihood=credo.Normal(1.0), turnover=0.0, law="sphere")
+CIRCLE = Products(arms=60, size=2, likelihood=credo.Normal(1.0), turnover=0.0, distribution="sphere")
 
 
 def lower_bound(chances: tuple[float, ...]) -> float:

@@ -156,8 +156,8 @@ def beliefs(
         belief, units = search.belief(seen)
 
         def at(x: Array) -> tuple[Array, Array]:
-            law = search.learner.expect(belief, x[None])
-            return units.back(law.mean[0]), units.sd * law.sd[0]
+            distribution = search.learner.expect(belief, x[None])
+            return units.back(distribution.mean[0]), units.sd * distribution.sd[0]
 
         return jax.vmap(at)(grid)
 

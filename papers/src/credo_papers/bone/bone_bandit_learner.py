@@ -43,10 +43,10 @@ class NarrowThompson(Policy):
                 return node
             return credo.replace(node, cov=node.cov * as_like(self.explore, node.cov) ** 2)
 
-        law: Expectation = jax.tree.map(
+        distribution: Expectation = jax.tree.map(
             narrow, expectation, is_leaf=lambda node: isinstance(node, LatentExpectation)
         )
-        return Thompson().probabilities(law, allowed, t, key)
+        return Thompson().probabilities(distribution, allowed, t, key)
 
 
 def agent_of(program: BoneProgram, values: TracedValues) -> Agent:

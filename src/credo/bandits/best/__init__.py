@@ -1,6 +1,6 @@
 """The probability that each of K arms is best: that its expected reward is the largest.
 
-`of_any_law` looks at the distribution that a learner states, and takes the first of these that fits:
+`of_any_distribution` looks at the distribution that a learner states, and takes the first of these that fits:
 
 - Independent arms with densities f_a and distribution functions F_a (`best_of_normals`, `best_of_betas`):
   P(a is best) = integral f_a(x) prod_{b != a} F_b(x) dx. A fixed rule around one arm misses arms that are
@@ -13,6 +13,6 @@
 - Whatever else: the share of joint draws in which a is the largest (`best_of_draws`).
 """
 
-from credo.bandits.best.of_any_law import probability_best
+from credo.bandits.best.of_any_distribution import probability_best
 
 __all__ = ["probability_best"]

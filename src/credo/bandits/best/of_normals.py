@@ -19,7 +19,7 @@ from credo.bandits.best.quadrature import MANY, cell_nodes, graded_nodes, merge_
 from credo.core.types import Array
 from credo.linalg.matrices import precision
 
-__all__ = ["best_of_normals", "student_law", "student_terms"]
+__all__ = ["best_of_normals", "student_distribution", "student_terms"]
 
 _LEAST_DF = 0.1
 """The least degrees of freedom."""
@@ -32,7 +32,7 @@ _NORMAL = 1e6
 
 
 class StudentTerms(NamedTuple):
-    """The terms of a Student-t distribution that depend only on its degrees of freedom; see `student_law`."""
+    """The terms of a Student-t distribution that depend on its degrees of freedom alone."""
 
     df: Array
     rate: Array
@@ -53,7 +53,7 @@ def student_terms(df: Array) -> StudentTerms:
     return StudentTerms(df, *(above_line / below_line))
 
 
-def student_law(z: Array, terms: StudentTerms) -> tuple[Array, Array]:
+def student_distribution(z: Array, terms: StudentTerms) -> tuple[Array, Array]:
     """The distribution function and the density of a standard t at z; `terms` broadcast with z.
 
     With x = 1 / (1 + z^2 / df), the recurrence of the incomplete beta function in its first argument (DLMF
@@ -182,8 +182,8 @@ def best_of_normals(
         width = jnp.where(used, spread * jnp.sqrt(jnp.clip(free, 0.1, 1e6)), jnp.inf)
         rule = graded_nodes(row, _STUDENT_ORDER, centre.reshape(-1), width.reshape(-1))
         cost = centre.size * _STUDENT_COST
-    laws = _Laws.of(centre, spread, free, log_weights)
-    shares = jnp.where(allowed, sum_in_chunks(_integrate, *rule, laws, cost), 0.0)
+    distributions = _Distributions.of(centre, spread, free, log_weights)
+    shares = jnp.where(allowed, sum_in_chunks(_integrate, *rule, distributions, cost), 0.0)
     total = jnp.sum(shares)
     return shares / jnp.where(total > 0, total, 1.0)
 
@@ -228,7 +228,7 @@ def _centred(centre: Array, steps: Array, used: Array, allowed: Array) -> tuple[
     return jnp.where(used, centre, bottom + 100.0 * steps[0]), bottom
 
 
-class _Laws(NamedTuple):
+class _Distributions(NamedTuple):
     """The distributions of the arms: (K, 1) each, or (K, J, 1) for mixtures."""
 
     centre: Array
@@ -237,13 +237,15 @@ class _Laws(NamedTuple):
     weights: Array | None
 
     @staticmethod
-    def of(centre: Array, spread: Array, free: Array | None, log_weights: Array | None) -> _Laws:
+    def of(centre: Array, spread: Array, free: Array | None, log_weights: Array | None) -> _Distributions:
         """The distributions of (K, J) components."""
         weights = None if log_weights is None else jnp.exp(log_weights)
-        laws = _Laws(centre, 1.0 / spread, None if free is None else student_terms(free), weights)
+        distributions = _Distributions(
+            centre, 1.0 / spread, None if free is None else student_terms(free), weights
+        )
         if weights is None:  # (K, 1) already
-            return laws
-        columns: _Laws = jax.tree.map(lambda leaf: leaf[..., None], laws)
+            return distributions
+        columns: _Distributions = jax.tree.map(lambda leaf: leaf[..., None], distributions)
         return columns
 
     def at(self, nodes: Array) -> tuple[Array, Array]:
@@ -254,7 +256,7 @@ class _Laws(NamedTuple):
             below = 0.5 + 0.5 * jss.erf(z * 0.7071067811865476)
             density = jnp.exp(-0.5 * z * z)
         else:
-            below, density = student_law(z, self.terms)
+            below, density = student_distribution(z, self.terms)
         density = density * self.rate
         if self.weights is not None:
             below = jnp.sum(self.weights * below, axis=1)
@@ -262,8 +264,8 @@ class _Laws(NamedTuple):
         return jnp.maximum(below, _LEAST), density
 
 
-def _integrate(nodes: Array, weights: Array, laws: _Laws) -> Array:
+def _integrate(nodes: Array, weights: Array, distributions: _Distributions) -> Array:
     """The integral of f_a prod_{b != a} F_b over some nodes."""
-    below, density = laws.at(nodes)
+    below, density = distributions.at(nodes)
     joint = jnp.prod(below, axis=0) * weights
     return (density / below) @ joint

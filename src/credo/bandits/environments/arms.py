@@ -48,14 +48,14 @@ __all__ = [
     "Wheel",
 ]
 
-ContextLaw: TypeAlias = Literal["normal", "sphere"]
+ContextDistribution: TypeAlias = Literal["normal", "sphere"]
 """The distribution of contexts: N(0, I), or uniform on the unit sphere."""
 
 
-def draw_rows(key: Array, shape: tuple[int, ...], law: ContextLaw) -> Array:
+def draw_rows(key: Array, shape: tuple[int, ...], distribution: ContextDistribution) -> Array:
     """Draw contexts (..., d): standard normal, or uniform on the unit sphere."""
     rows = jax.random.normal(key, shape)
-    return rows if law == "normal" else rows / jnp.linalg.norm(rows, axis=-1, keepdims=True)
+    return rows if distribution == "normal" else rows / jnp.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def expected_rewards(likelihood: LikelihoodBase, scores: Array) -> Array:
@@ -114,7 +114,7 @@ class ContextualArms(Environment[ContextualState]):
         size: the length d of a context.
         likelihood: the distribution of the reward, given the score x'w_a.
         prior_var: the variance of a weight.
-        law: "normal" for contexts from N(0, I), "sphere" for contexts of length 1.
+        distribution: "normal" for contexts from N(0, I), "sphere" for contexts of length 1.
         motion: how the weights move.
 
     Raises:
@@ -134,21 +134,21 @@ class ContextualArms(Environment[ContextualState]):
     size: int = static_field(default=10)
     likelihood: LikelihoodBase = Normal(0.01)
     prior_var: ArrayLike = 1.0
-    law: ContextLaw = static_field(default="normal")
+    distribution: ContextDistribution = static_field(default="normal")
     motion: Motion = Still()
 
     def __post_init__(self) -> None:
         require_integer("arms", self.arms, 1)
         require_integer("size", self.size, 1)
         require_nonnegative("prior_var", self.prior_var)
-        require_choice("law", self.law, ("normal", "sphere"))
+        require_choice("distribution", self.distribution, ("normal", "sphere"))
         require_scores(self.likelihood)
         require_motion(self.motion)
 
     def start(self, key: Key) -> ContextualState:
         """Weights from their prior, and the first context."""
         weights, first = jax.random.split(as_key(key))
-        return ContextualState(self._draw(weights), draw_rows(first, (self.size,), self.law))
+        return ContextualState(self._draw(weights), draw_rows(first, (self.size,), self.distribution))
 
     def context(self, state: ContextualState) -> Context:
         """The context (d,), and all arms."""
@@ -166,7 +166,7 @@ class ContextualArms(Environment[ContextualState]):
         """The weights after the `motion`, and a new context."""
         motion, following = jax.random.split(as_key(key))
         weights = self.motion.move(state.weights, self._draw, motion)
-        return ContextualState(weights, draw_rows(following, (self.size,), self.law))
+        return ContextualState(weights, draw_rows(following, (self.size,), self.distribution))
 
     def _draw(self, key: Array) -> Array:
         noise = jax.random.normal(key, (self.arms, self.size))
@@ -200,7 +200,7 @@ class Products(Environment[ProductsState]):
         likelihood: the distribution of the reward, given the score x_a'w.
         prior_var: the variance of a weight.
         turnover: the probability that a product is replaced in a step.
-        law: "normal" for features from N(0, I), "sphere" for features of length 1.
+        distribution: "normal" for features from N(0, I), "sphere" for features of length 1.
         motion: how the weights move.
 
     Raises:
@@ -219,7 +219,7 @@ class Products(Environment[ProductsState]):
     likelihood: LikelihoodBase = Normal(0.01)
     prior_var: ArrayLike = 1.0
     turnover: ArrayLike = 1.0
-    law: ContextLaw = static_field(default="normal")
+    distribution: ContextDistribution = static_field(default="normal")
     motion: Motion = Still()
 
     def __post_init__(self) -> None:
@@ -227,7 +227,7 @@ class Products(Environment[ProductsState]):
         require_integer("size", self.size, 1)
         require_nonnegative("prior_var", self.prior_var)
         require_interval("turnover", self.turnover, 0.0, 1.0)
-        require_choice("law", self.law, ("normal", "sphere"))
+        require_choice("distribution", self.distribution, ("normal", "sphere"))
         require_scores(self.likelihood)
         require_motion(self.motion)
 
@@ -265,7 +265,7 @@ class Products(Environment[ProductsState]):
         return jnp.sqrt(as_like(self.prior_var, noise)) * noise
 
     def _offer(self, key: Array) -> Array:
-        return draw_rows(key, (self.arms, self.size), self.law)
+        return draw_rows(key, (self.arms, self.size), self.distribution)
 
 
 INNER = 1.0

@@ -529,7 +529,7 @@ class Optimizer:
         if self.search.deterministic:
             return self.best[0]
         with self._precision():
-            means = np.asarray(self._law([row for _, row, _ in self._told.good])[0])
+            means = np.asarray(self._distribution([row for _, row, _ in self._told.good])[0])
         return self._told.good[int(np.argmax(self.search.sign * means))][0].copy()
 
     @property
@@ -553,11 +553,11 @@ class Optimizer:
         rows = [self.search.space.encode(point) for point in points]
         centre, spread = self._told.units(self.search.scaled)
         with self._precision():
-            mean, sd, units = self._law(rows)
+            mean, sd, units = self._distribution(rows)
             value, width = units.moments(mean, sd)
             return centre + spread * np.asarray(value, float), spread * np.asarray(width, float)
 
-    def _law(self, rows: Sequence[np.ndarray]) -> tuple[Array, Array, Units]:
+    def _distribution(self, rows: Sequence[np.ndarray]) -> tuple[Array, Array, Units]:
         """Means and standard deviations of the function at some rows, in units of the learner, and those."""
         belief, units = self.search.belief(self._trials())
         mean, sd = self.search.expect(belief, jnp.asarray(np.stack(rows), jnp.result_type(float)))
@@ -570,7 +570,7 @@ class Optimizer:
     def _trials(self, rows: Sequence[np.ndarray] = (), means: Sequence[float] | None = None) -> Trials:
         """The trials, with values in units near 1, and after them those of which a value is expected."""
         if len(rows) and means is None and not self.search.fitted:
-            mean, _, units = self._law(rows)
+            mean, _, units = self._distribution(rows)
             centre, spread = self._told.units(self.search.scaled)
             means = (centre + spread * np.asarray(units.back(mean), np.float64)).tolist()
         return self._told.trials(as_key(self._seed), self._asked, self.search.scaled, rows, means)

@@ -249,11 +249,11 @@ def fit_process(
     def promise(numbers: Array) -> Array:
         bend = spread * jnp.exp(numbers[-1]) if bends else None
         _, seen, slopes = _bent(trials, sign, bend, centred)
-        law = jnp.sum(((numbers[:variables] - median) / LENGTH_SD) ** 2)
-        law += ((numbers[variables] - math.log(usual)) / NOISE_SD) ** 2
+        distribution = jnp.sum(((numbers[:variables] - median) / LENGTH_SD) ** 2)
+        distribution += ((numbers[variables] - math.log(usual)) / NOISE_SD) ** 2
         if bends:
-            law += ((numbers[-1] - math.log(BEND)) / BEND_SD) ** 2
-        return log_marginal(matrix(numbers), seen, count) + slopes - 0.5 * law
+            distribution += ((numbers[-1] - math.log(BEND)) / BEND_SD) ** 2
+        return log_marginal(matrix(numbers), seen, count) + slopes - 0.5 * distribution
 
     def point(length: float, noise: float, bend: float) -> list[float]:
         return [length] * variables + [math.log(noise)] + [math.log(bend)] * bends

@@ -150,13 +150,13 @@ Promise: TypeAlias = Callable[[Array], Array]
 """From a row (D,) to a number, which is large where a trial promises much."""
 
 
-def _log_improvement(law: Expectation, best: Array, sign: float) -> Array:
+def _log_improvement(distribution: Expectation, best: Array, sign: float) -> Array:
     """log EI of the one number of an expectation; of a mixture, that of its parts, averaged."""
-    if isinstance(law, WeightedExpectation):
-        logs: Array = in_order(each(lambda part: _log_improvement(part, best, sign), law.parts))
-        return jss.logsumexp(law.log_weights + logs)
-    mean = sign * law.mean[..., 0]
-    sd = law.sd[..., 0]
+    if isinstance(distribution, WeightedExpectation):
+        logs: Array = in_order(each(lambda part: _log_improvement(part, best, sign), distribution.parts))
+        return jss.logsumexp(distribution.log_weights + logs)
+    mean = sign * distribution.mean[..., 0]
+    sd = distribution.sd[..., 0]
     return log_expected_improvement(mean, jnp.maximum(sd, precision(sd.dtype).tiny), best)
 
 
@@ -185,8 +185,8 @@ def upper_bound(learner: Learner[Any], belief: Any, width: ArrayLike, sign: floa
     """The expected value, and `width` standard deviations."""
 
     def promise(row: Array) -> Array:
-        law = learner.expect(belief, learner.inputs_of(row))
-        return sign * law.mean[0] + width * law.sd[0]
+        distribution = learner.expect(belief, learner.inputs_of(row))
+        return sign * distribution.mean[0] + width * distribution.sd[0]
 
     return promise
 
@@ -207,5 +207,5 @@ def feasible_log_prob(learner: GaussianProcess, belief: ProcessBelief, row: Arra
     log Phi(mean / sqrt(var + noise)): the sign of a normal number ("label regression": Rasmussen & Williams
     2006, section 6.5).
     """
-    law = learner.forecast(belief, row)
-    return jax.scipy.special.log_ndtr(jnp.reshape(law.mean / jnp.sqrt(law.var), ()))
+    distribution = learner.forecast(belief, row)
+    return jax.scipy.special.log_ndtr(jnp.reshape(distribution.mean / jnp.sqrt(distribution.var), ()))

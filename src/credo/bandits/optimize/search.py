@@ -313,8 +313,8 @@ class Search:
 @verb(static=(), kept=True)
 def _expect(search: Search, belief: Any, rows: Array) -> tuple[Array, Array]:
     def one(row: Array) -> tuple[Array, Array]:
-        law = search.learner.expect(belief, search.learner.inputs_of(row))
-        return law.mean[0], law.sd[0]
+        distribution = search.learner.expect(belief, search.learner.inputs_of(row))
+        return distribution.mean[0], distribution.sd[0]
 
     mean, sd = jax.vmap(one)(rows)
     return mean, sd

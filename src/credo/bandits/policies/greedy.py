@@ -32,8 +32,8 @@ class Greedy(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> Greedy().pmf(law).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> Greedy().pmf(distribution).tolist()
         [0.0, 1.0]
     """
 
@@ -59,8 +59,8 @@ class EpsilonGreedy(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> EpsilonGreedy(0.5, decay=1.0).pmf(law, t=1).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> EpsilonGreedy(0.5, decay=1.0).pmf(distribution, t=1).tolist()
         [0.125, 0.875]
     """
 
@@ -97,8 +97,8 @@ class Boltzmann(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> [round(p, 3) for p in Boltzmann(1.0).pmf(law).tolist()]
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> [round(p, 3) for p in Boltzmann(1.0).pmf(distribution).tolist()]
         [0.269, 0.731]
     """
 
@@ -123,8 +123,8 @@ class Uniform(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> Uniform().pmf(law).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> Uniform().pmf(distribution).tolist()
         [0.5, 0.5]
     """
 
@@ -147,8 +147,8 @@ class Fixed(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> Fixed(0).pmf(law).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> Fixed(0).pmf(distribution).tolist()
         [1.0, 0.0]
     """
 
@@ -184,9 +184,9 @@ class SquareCB(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
         >>> for t in (0, 8):
-        ...     print([round(p, 3) for p in SquareCB(8.0).pmf(law, t=t).tolist()])
+        ...     print([round(p, 3) for p in SquareCB(8.0).pmf(distribution, t=t).tolist()])
         [0.1, 0.9]
         [0.038, 0.962]
     """

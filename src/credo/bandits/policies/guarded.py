@@ -43,11 +43,11 @@ class Guarded(Policy):
         >>> import credo, jax.numpy as jnp
         >>> from credo.bandits.policies import Greedy
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0], [2.0]]), jnp.eye(3))
-        >>> [round(p, 3) for p in Guarded(Greedy(), floors=0.1, caps=0.75).pmf(law).tolist()]
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0], [2.0]]), jnp.eye(3))
+        >>> [round(p, 3) for p in Guarded(Greedy(), floors=0.1, caps=0.75).pmf(distribution).tolist()]
         [0.125, 0.125, 0.75]
         >>> policy = Guarded(Greedy(), forbidden=(2,), holdout=0.2, baseline=0)
-        >>> [round(p, 3) for p in policy.pmf(law).tolist()]
+        >>> [round(p, 3) for p in policy.pmf(distribution).tolist()]
         [0.2, 0.8, 0.0]
     """
 

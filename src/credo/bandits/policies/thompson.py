@@ -44,8 +44,8 @@ class Thompson(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> [round(p, 3) for p in Thompson(floor=0.05).pmf(law).tolist()]
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
+        >>> [round(p, 3) for p in Thompson(floor=0.05).pmf(distribution).tolist()]
         [0.266, 0.734]
     """
 
@@ -78,8 +78,8 @@ class TopTwo(Thompson):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [3.0]]), jnp.eye(2))
-        >>> [round(p, 3) for p in TopTwo(beta=0.5).pmf(law).tolist()]
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [3.0]]), jnp.eye(2))
+        >>> [round(p, 3) for p in TopTwo(beta=0.5).pmf(distribution).tolist()]
         [0.5, 0.5]
     """
 
@@ -119,8 +119,9 @@ class InformationDirected(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.zeros((2, 1)), jnp.diag(jnp.array([4.0, 0.0])))
-        >>> InformationDirected().pmf(law).tolist()   # the second arm is known
+        >>> cov = jnp.diag(jnp.array([4.0, 0.0]))
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.zeros((2, 1)), cov)
+        >>> InformationDirected().pmf(distribution).tolist()   # the second arm is known
         [1.0, 0.0]
     """
 
@@ -211,8 +212,8 @@ class UCB(Policy):
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
         >>> cov = jnp.diag(jnp.array([4.0, 1.0]))
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
-        >>> UCB(0.5).pmf(law).tolist(), UCB(1.5).pmf(law).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
+        >>> UCB(0.5).pmf(distribution).tolist(), UCB(1.5).pmf(distribution).tolist()
         ([0.0, 1.0], [1.0, 0.0])
     """
 
@@ -261,8 +262,8 @@ class BayesUCB(Policy):
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
         >>> cov = jnp.diag(jnp.array([4.0, 1.0]))
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
-        >>> BayesUCB().pmf(law, t=1).tolist(), BayesUCB().pmf(law, t=100).tolist()
+        >>> distribution = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
+        >>> BayesUCB().pmf(distribution, t=1).tolist(), BayesUCB().pmf(distribution, t=100).tolist()
         ([0.0, 1.0], [1.0, 0.0])
     """
 

@@ -359,13 +359,13 @@ def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[
 def _ask(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
 ) -> tuple[Array, Array, Array]:
-    law = agent.rewards.expect_arms(belief, x)
-    mean = law.mean
-    sd = law.sd
+    distribution = agent.rewards.expect_arms(belief, x)
+    mean = distribution.mean
+    sd = distribution.sd
     if belief.units is not None:
         mean = belief.units.location + belief.units.scale * mean
         sd = belief.units.scale * sd
-    return mean, sd, probability_best(law, allowed, key=key, draws=1000)
+    return mean, sd, probability_best(distribution, allowed, key=key, draws=1000)
 
 
 def _share(sd: float, first: float) -> float:

@@ -121,8 +121,8 @@ class OrthogonalLearner(RecursiveLearner):
         mean = belief.mean + triangle[size:, :size] @ white
         assert isinstance(belief.cov, FullCovariance)
         new = replace(belief, mean=mean, cov=belief.cov.with_root(_known(triangle[size:, size:], root)))
-        law = likelihood.with_spread(eta, spread)
-        log_evidence = jnp.where(used > 0, law.log_prob(safe_y), 0.0)
+        distribution = likelihood.with_spread(eta, spread)
+        log_evidence = jnp.where(used > 0, distribution.log_prob(safe_y), 0.0)
         return accept(belief, new, log_evidence, observed, x, y, used)
 
     def predictive(

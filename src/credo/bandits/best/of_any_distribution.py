@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
+from credo.bandits.best.of_normals import best_of_normals, student_distribution, student_terms
 from credo.bandits.best.quadrature import (
     LEAST_SHAPE,
     MANY,
@@ -214,8 +214,8 @@ def probability_best(
         >>> import credo
         >>> arm = credo.BetaBernoulli()
         >>> arms = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 2.0]))
-        >>> law = IndependentExpectation(jax.vmap(lambda belief: arm.expect(belief, None))(arms))
-        >>> [round(p, 3) for p in probability_best(law, key=jax.random.key(0)).tolist()]
+        >>> distribution = IndependentExpectation(jax.vmap(lambda belief: arm.expect(belief, None))(arms))
+        >>> [round(p, 3) for p in probability_best(distribution, key=jax.random.key(0)).tolist()]
         [0.333, 0.667]
     """
     require_integer("draws", draws, 1)
@@ -362,7 +362,7 @@ def _best_of_pair(location: Array, cov: Array, noise: InverseGamma | None, allow
         chances = ndtr(jnp.stack([z, -z]))
     else:
         ends = jnp.clip(jnp.stack([z, -z]), -1e14, 1e14)
-        chances = student_law(ends, student_terms(2.0 * jnp.asarray(noise.shape, gap.dtype)))[0]
+        chances = student_distribution(ends, student_terms(2.0 * jnp.asarray(noise.shape, gap.dtype)))[0]
     sure = 0.5 + 0.5 * jnp.sign(jnp.stack([gap, -gap]))
     chances = jnp.where(both, jnp.where(spread > 0, chances, sure), 1.0)
     return jnp.where(allowed, chances, 0.0)
