@@ -123,6 +123,9 @@ def test_a_convolutional_network_has_its_documented_size_and_pools() -> None:
         (lambda: credo.MLP(1, (5,), cast(Any, "relus")), r"activation must be one of .*did you mean 'relu'"),
         (lambda: NET(PARAMS, jnp.ones(3)), "x has 3 features where the network was made for 2"),
         (lambda: credo.Linear(0), "outputs must be a whole number at least 1"),
+        (lambda: credo.CNN(dense=0), "dense must be a whole number at least 1; got 0"),
+        (lambda: credo.CNN(channels=cast(Any, (3,))), "channels must be a pair of numbers of channels"),
+        (lambda: credo.CNN(channels=(3, 0)), "channels must be a whole number at least 1; got 0"),
     ],
 )
 def test_impossible_networks_are_refused(make: Any, message: str) -> None:

@@ -226,7 +226,8 @@ class CNN(_Network):
         activation: relu, tanh, gelu, silu, elu or sin.
 
     Raises:
-        CredoError: `outputs` is below 1, or there is no such non-linearity.
+        CredoError: a number is below 1, there are not two numbers of channels, or there is no such
+            non-linearity.
 
     Example:
         >>> net = CNN(outputs=10)
@@ -241,6 +242,11 @@ class CNN(_Network):
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
+        if not isinstance(self.channels, tuple | list) or len(self.channels) != 2:
+            raise CredoError.must_be("channels", "a pair of numbers of channels", self.channels)
+        for count in self.channels:
+            require_integer("channels", count, 1)
+        require_integer("dense", self.dense, 1)
         require_choice("activation", self.activation, _ACTIVATIONS)
 
     def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
