@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,10 +104,11 @@ def command(plan: Plan) -> Readings:
         for count in (few, many):
             folder = Path(place) / str(count)
             folder.mkdir()
-            start.write_tables(folder, count, COLUMNS)
-            for name in ("classes", "numbers"):
-                learn = start.learn(str(folder / f"{name}.csv"), "--target", "y")
-                times[name, count] = start.cold_and_warm(learn, folder, name)[1]
+            for name, classes in (("classes", 3), ("numbers", 0)):
+                table = start.Table(name, count, COLUMNS, classes).write(folder)
+                own = folder / name
+                own.mkdir()
+                times[name, count] = cold_and_warm([str(table), "--target", "y"], own)["warm"]
         for name in ("classes", "numbers"):
             spent = times[name, many] - times[name, few]
             yield Reading(f"credo learn, {name}, rows a second", "", (many - few) / max(spent, 1e-9))
@@ -138,26 +139,36 @@ def first_rows(plan: Plan) -> Readings:
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        start.write_tables(folder)
-        learn = start.learn(str(folder / "classes.csv"), "--target", "y")
-        for turn, took in zip(("cold", "warm"), start.cold_and_warm(learn, folder, "first"), strict=True):
+        table = start.SMALL.write(folder)
+        for turn, took in cold_and_warm([str(table), "--target", "y"], folder).items():
             yield Reading(f"credo learn, 100 rows, {turn}", "", took)
 
 
 def mnist(plan: Plan) -> Readings:
     """`credo learn mnist`, without and with the programs of an earlier process."""
-    import start
-
     with tempfile.TemporaryDirectory() as place:
-        took = None
+        took: dict[str, float] = {}
         why = ""
         try:
-            took = start.cold_and_warm(start.learn("mnist"), Path(place), "mnist")
-        except subprocess.CalledProcessError as error:
-            why = f"it ended with {error.returncode}; it needs the digits (CREDO_DATA_DIR)"
-        for number, turn in enumerate(("cold", "warm")):
-            row = f"credo learn mnist, {turn}"
-            yield Reading(row, "", None, why) if took is None else Reading(row, "", took[number])
+            took = cold_and_warm(["mnist"], Path(place))
+        except SystemExit:
+            why = "it failed; it needs the digits (CREDO_DATA_DIR)"
+        for turn in TURNS:
+            yield Reading(f"credo learn mnist, {turn}", "", took.get(turn), why)
+
+
+TURNS = ("cold", "warm")
+
+
+def cold_and_warm(what: Sequence[str], folder: Path) -> dict[str, float]:
+    """The processor time of `credo learn` without programs of an earlier process, and of the next one."""
+    import start
+
+    took = {}
+    for turn in TURNS:
+        command = [sys.executable, "-m", "credo", "learn", *what, "--out", str(folder / turn)]
+        took[turn] = start.measure(command, folder / "caches").seconds
+    return took
 
 
 def bandit(plan: Plan) -> Readings:

@@ -42,7 +42,7 @@ UNIT = (sys.executable, "-c", "import jax")
 
 
 class Table(NamedTuple):
-    """A file of rows with numbers and a class to predict."""
+    """A file of rows with numbers, and a class to predict or, where there are 0 classes, a number."""
 
     name: str
     rows: int
@@ -54,12 +54,12 @@ class Table(NamedTuple):
         rng = np.random.default_rng(0)
         x = rng.normal(size=(self.rows, self.columns)).round(3)
         score = x[:, 0] + 0.5 * x[:, 1] * x[:, 2] + 0.3 * rng.normal(size=self.rows)
-        edges = np.quantile(score, np.arange(1, self.classes) / self.classes)
+        targets = [str(number) for number in score.round(3).tolist()]
+        if self.classes:
+            edges = np.quantile(score, np.arange(1, self.classes) / self.classes)
+            targets = [CLASSES[place] for place in np.digitize(score, edges).tolist()]
         head = ",".join([*(f"x{place}" for place in range(self.columns)), "y"])
-        lines = [
-            ",".join([*map(str, row), CLASSES[place]])
-            for row, place in zip(x.tolist(), np.digitize(score, edges).tolist(), strict=True)
-        ]
+        lines = [",".join([*map(str, row), target]) for row, target in zip(x.tolist(), targets, strict=True)]
         path = folder / f"{self.name}.csv"
         path.write_text("\n".join([head, *lines]) + "\n")
         return path
@@ -132,7 +132,8 @@ def _until(output: IO[bytes], line: int, process: int) -> None:
 
 def measure(command: Sequence[str], caches: Path, until_line: int = 0) -> Cost:
     """The cost of a process with the processes that it waited for, up to its end or to a line of output."""
-    given = {k: v for k, v in os.environ.items() if not k.startswith(("CREDO_", "JAX_", "PYTHONDONT"))}
+    others = ("CREDO_", "JAX_", "PYTHONDONT")
+    given = {k: v for k, v in os.environ.items() if k == "CREDO_DATA_DIR" or not k.startswith(others)}
     environment: Mapping[str, str] = given | {"CREDO_CACHE_DIR": str(caches)}
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors)

@@ -124,7 +124,7 @@ def test_each_rule_finds_what_it_forbids(tmp_path: Path) -> None:
     assert re.search(list(IN_CODE)[2], "y: None where there is none") and len(PUBLIC) > 400
     bad = [
         "of .5",
-        "a distribution",
+        "a law",
         "Where a row is missing, stop.",
         "fit it anew",
         "wait for ever",

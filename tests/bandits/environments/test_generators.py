@@ -124,9 +124,9 @@ def test_the_wheel_has_its_regions_and_its_oracle() -> None:
         (lambda: environments.Drifts(-1.0), "var must be finite and at least 0; got -1.0"),
         (lambda: environments.Jumps(2.0), r"hazard must be in \[0, 1\]; got 2.0"),
         (
-            lambda: environments.ContextualArms(distribution="cube"),
+            lambda: environments.ContextualArms(distribution="cube"),  # type: ignore[arg-type]
             "distribution must be one of normal, sphere; got 'cube'",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: environments.ContextualArms(likelihood="normal"), "likelihood must be one of credo's"),  # type: ignore[arg-type]
         (lambda: environments.Products(likelihood=credo.Categorical(3)), "3 outputs; this one has 1"),
         (lambda: environments.BernoulliArms(2, motion="drift"), "motion must be Still"),  # type: ignore[arg-type]
