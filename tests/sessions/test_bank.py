@@ -110,7 +110,13 @@ def test_the_first_rows_of_a_bank_are_learned_by_a_program_made_in_haste(
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("rows", [numbers(60), classes(60, 60)], ids=["numbers", "classes"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(numbers(60), marks=pytest.mark.thorough, id="numbers"),  # it compiles two programs more
+        pytest.param(classes(60, 60), id="classes"),
+    ],
+)
 def test_rows_where_the_program_changes_have_the_same_bits_however_they_are_grouped(
     monkeypatch: pytest.MonkeyPatch, rows: list[Row]
 ) -> None:
