@@ -9,7 +9,11 @@ import numpy as np
 
 import credo
 from credo.adapt import Monitored, Stacked
+from credo.beliefs import Beta
+from credo.core.names import ForecastName
 from credo.core.records import record
+from credo.core.types import Key, PyTree
+from credo.likelihoods import Predictive
 from credo.streams.scoring import Row, scored_step
 
 traced: list[type[Any]] = []
@@ -19,9 +23,11 @@ traced: list[type[Any]] = []
 class Counted(credo.BetaBernoulli):
     """A learner whose traces are counted."""
 
-    def predictive(self, *arguments: Any) -> Any:
+    def predictive(
+        self, belief: Beta, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
+    ) -> Predictive:
         traced.append(type(self))
-        return super().predictive(*arguments)
+        return super().predictive(belief, x, method, samples, key)
 
 
 @record

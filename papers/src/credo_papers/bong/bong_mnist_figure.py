@@ -66,7 +66,8 @@ def draw_calibration(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figu
     figure.suptitle("MNIST in one pass: calibration by the number of digits seen")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for axes, mark in zip(panels, marks, strict=False):
-        _calibration(axes, arrays, dict.fromkeys(names, mark))
+        same: dict[str, int] = {name: mark for name in names}
+        _calibration(axes, arrays, same)
         axes.set_title(f"after {mark:,} digits", fontsize=12)
         axes.set_ylim(len(names) - 0.4, -0.6)
     for axes in panels[len(marks) :]:
