@@ -141,6 +141,14 @@ def test_a_program_in_haste_and_the_usual_one_have_one_trace_and_files_of_their_
         np.testing.assert_array_equal(result, [0.0, 2.0, 4.0])
 
 
+def test_few_programs_wait_for_their_usual_compilation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_programs, "always_hasty", lambda: False)
+    monkeypatch.setattr(kept_programs, "MOST_LOWERED", 2)
+    for name in ("one", "two", "three"):
+        program(name, (name,), lambda: (lambda x: x + 1.0, None), (np.ones(2),), hasty=True)
+    assert [path.name.split("-")[0] for path in kept_programs._lowered] == ["two", "three"]
+
+
 def test_where_all_programs_are_made_in_haste_there_is_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,9 @@ _given = _Given()
 _lowered: dict[Path, tuple[jax.stages.Lowered, Any]] = {}
 """Programs that were compiled in haste, under the files of the usual ones, which need no second trace."""
 
+MOST_LOWERED = 4
+"""The most of them: each takes megabytes, and one that was forgotten is traced again."""
+
 _compiling = _Compiling()
 
 
@@ -126,14 +129,22 @@ def _obtain(
     _listen()
     given = _given.count
     with _out_of_the_other_cache():
-        known = _lowered.pop(place) if place in _lowered else None
-        lowered, extra = known or _lower(place, build, arguments, donate)
+        # in one call, since another thread may want the same program
+        known: tuple[jax.stages.Lowered, T] | None = _lowered.pop(place, None)
+        lowered, extra = _lower(place, build, arguments, donate) if known is None else known
         if usual is not None:
             _lowered[usual] = (lowered, extra)
+            _forget_first()
         compiled = compile_in_haste(lowered) if hasty else lowered.compile()
     if _given.count == given:  # what JAX's cache gave cannot be written again
         _keep(place, compiled, extra)
     return compiled, extra
+
+
+def _forget_first() -> None:
+    """Keep the latest programs that the usual compilation may still want: most streams end before it."""
+    for place in list(_lowered)[:-MOST_LOWERED]:
+        _lowered.pop(place, None)
 
 
 def _lower(
