@@ -11,7 +11,8 @@ from scipy.special import ndtr
 from credo.metrics import Scores, normal_crps
 from credo.sessions.tally import BLOCKS, RECENT, Tally
 
-ROWS = 3 * BLOCKS + 7
+ROWS = 5 * BLOCKS + 7
+"""Enough for blocks to be merged when there is one row in each, and when there are two."""
 
 
 def regression(count: int) -> Scores:
@@ -64,20 +65,45 @@ def test_scores_are_those_of_all_rows_together() -> None:
 
 def test_blocks_are_merged_and_chunks_do_not_matter() -> None:
     scores = regression(ROWS)
-    tally, whole = tallied(scores, [900, 901, 2500]), tallied(scores, [])
-    for name, array in whole.arrays().items():
-        np.testing.assert_allclose(tally.arrays()[name], array, rtol=1e-10, err_msg=name)
-    assert tally.size == 2 and len(tally.sums) == -(-ROWS // 2)
+    whole = tallied(scores, [])
+    for cuts in ([900, 901, 2500], range(3, ROWS, 7), range(100, ROWS, 100), range(1, ROWS)):
+        tally = tallied(scores, list(cuts))
+        for name, array in whole.arrays().items():
+            np.testing.assert_array_equal(tally.arrays()[name], array, err_msg=name)
+    tally = whole
+    assert tally.size == 4 and len(tally.sums) == -(-ROWS // 4)
     rows, nlpd = tally.curve("nlpd")
-    assert rows.tolist() == [*range(2, ROWS, 2), ROWS]
+    assert rows.tolist() == [*range(4, ROWS, 4), ROWS]
     np.testing.assert_allclose(
-        nlpd, -(np.cumsum(scores.log_prob) / np.arange(1, ROWS + 1))[[*range(1, ROWS - 1, 2), -1]]
+        nlpd, -(np.cumsum(scores.log_prob) / np.arange(1, ROWS + 1))[[*range(3, ROWS - 1, 4), -1]]
     )
     # over a window the mean is of so many rows, and of all where there are fewer
-    _, latest = tally.curve("loss", window=10)
+    _, latest = tally.curve("loss", window=20)
     assert scores.mean is not None
     squares = (scores.y - scores.mean) ** 2
-    np.testing.assert_allclose(latest[[2, 49]], np.sqrt([squares[:6].mean(), squares[90:100].mean()]))
+    np.testing.assert_allclose(latest[[2, 49]], np.sqrt([squares[:12].mean(), squares[180:200].mean()]))
+
+
+def test_sums_of_classes_do_not_depend_on_chunks() -> None:
+    rng = np.random.default_rng(1)
+    count = 999
+    probs = rng.dirichlet(np.ones(3), size=count)
+    y = rng.integers(3, size=count)
+    log_prob = np.log(probs[np.arange(count), y])
+    others, compared = {"linearized": log_prob - 0.3}, {"linearized": rng.dirichlet(np.ones(3), size=count)}
+    ok = np.ones(count, bool)
+    scores = Scores(y, None, None, log_prob, None, probs, others, log_prob, ok, None, None, compared)
+
+    def tallied(cuts: list[int]) -> Tally:
+        tally = Tally("classification", 3)
+        for part in np.split(np.arange(count), cuts):
+            tally.add(scores.rows(part), *tally.class_baseline(y[part]))
+        return tally
+
+    whole = tallied([])
+    for cuts in ([100, 101, 500], range(1, count)):
+        for name, array in tallied(list(cuts)).arrays().items():
+            np.testing.assert_array_equal(array, whole.arrays()[name], err_msg=name)
 
 
 def test_notes_of_the_weights_are_due_at_rows_that_do_not_depend_on_calls() -> None:

@@ -206,7 +206,9 @@ class Trainer(Runner):
         evidence = np.asarray(part.info.log_evidence, float)
         evidence = evidence if part.scaling is None else evidence - np.log(part.scaling.scale)
         evidence = evidence if part.weights is None else part.weights * evidence
-        self.log_evidence += float(np.sum(evidence[np.asarray(part.info.ok)]))
+        learned = evidence[np.asarray(part.info.ok)]
+        # a running sum adds row by row, so that groups of rows change no bit
+        self.log_evidence = float(np.cumsum(np.append(self.log_evidence, learned))[-1])
 
     _learned_late = _count
 

@@ -9,7 +9,17 @@ probability (`count_bins`). Both can be added up, so that the running scores of 
 same numbers.
 """
 
-from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, coverage_of, ece, ece_of
+from credo.metrics.calibration import (
+    BINS,
+    LEVELS,
+    add_to_bins,
+    central,
+    count_bins,
+    coverage,
+    coverage_of,
+    ece,
+    ece_of,
+)
 from credo.metrics.scores import Scores
 from credo.metrics.summary import (
     METRICS,
@@ -37,6 +47,7 @@ __all__ = [
     "LossName",
     "Metric",
     "Scores",
+    "add_to_bins",
     "by_class",
     "central",
     "count_bins",

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["BINS", "LEVELS", "central", "count_bins", "coverage", "coverage_of", "ece", "ece_of"]
+__all__ = [
+    "BINS",
+    "LEVELS",
+    "add_to_bins",
+    "central",
+    "count_bins",
+    "coverage",
+    "coverage_of",
+    "ece",
+    "ece_of",
+]
 
 BINS = 15
 """The default number of bins of the confidence: that of Guo et al. (2017), "On calibration of modern neural
@@ -33,10 +43,32 @@ def count_bins(probability: np.ndarray, correct: np.ndarray, bins: int = BINS) -
         >>> count_bins(np.array([0.1, 0.9, 0.8]), np.array([False, True, True]), bins=2).tolist()
         [[1.0, 0.1, 0.0], [2.0, 1.7000000000000002, 2.0]]
     """
+    table = np.zeros((bins, 3))
+    add_to_bins(table, probability, correct)
+    return table
+
+
+def add_to_bins(table: np.ndarray, probability: np.ndarray, correct: np.ndarray) -> None:
+    """Count further rows in a table of bins, in their order: so the bits of the sums do not depend on how
+    rows are grouped.
+
+    Arguments:
+        table: (bins, 3), see `count_bins`; it is changed.
+        probability: the probability of each row, in [0, 1] (N,); NaN counts as 0.
+        correct: whether the row was right (N,).
+
+    Example:
+        >>> table = count_bins(np.array([0.1]), np.array([False]), bins=2)
+        >>> add_to_bins(table, np.array([0.9, 0.8]), np.array([True, True]))
+        >>> table.tolist()
+        [[1.0, 0.1, 0.0], [2.0, 1.7000000000000002, 2.0]]
+    """
     value = np.nan_to_num(probability)
+    bins = len(table)
     which = np.clip((value * bins).astype(int), 0, bins - 1)
-    columns = [np.bincount(which, weight, minlength=bins) for weight in (np.ones(len(value)), value, correct)]
-    return np.stack(columns, axis=1)
+    table[:, 0] += np.bincount(which, minlength=bins)
+    np.add.at(table[:, 1], which, value.astype(float))
+    table[:, 2] += np.bincount(which, correct, minlength=bins)
 
 
 def ece_of(table: np.ndarray) -> float:

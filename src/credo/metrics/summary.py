@@ -144,7 +144,7 @@ class ClassTable:
         with np.errstate(divide="ignore"):
             own = np.log(share[np.arange(len(label)), label]) if log_prob is None else np.asarray(log_prob)
             logit = np.log(share) - np.log(np.maximum(1.0 - share, 1e-300))
-        self.losses += np.bincount(label, -own, minlength=classes)
+        np.add.at(self.losses, label, -np.asarray(own, float))
         hot = label[:, None] == np.arange(classes)
         place = (np.clip(logit, LOGITS[0], LOGITS[1] - WIDTH) - LOGITS[0]) // WIDTH
         cell = np.arange(classes) * COUNT + place.astype(int)
@@ -152,11 +152,10 @@ class ClassTable:
             self.ranks.shape
         )
         level = np.arange(classes) * BINS + np.clip((share * BINS).astype(int), 0, BINS - 1)
-        columns = [
-            np.bincount(level.ravel(), weight, minlength=classes * BINS)
-            for weight in (None, share.ravel(), hot.ravel().astype(float))
-        ]
-        self.bins += np.stack(columns, axis=1).reshape(self.bins.shape)
+        bins = self.bins.reshape(-1, 3)
+        bins[:, 0] += np.bincount(level.ravel(), minlength=len(bins))
+        np.add.at(bins[:, 1], level.ravel(), share.ravel())  # in order, so that groups of rows change no bit
+        bins[:, 2] += np.bincount(level.ravel(), hot.ravel(), minlength=len(bins))
 
     def widen(self, classes: int) -> None:
         """Make room for new classes, which are compared with the rows from here on.

@@ -113,15 +113,8 @@ class ChangeTally:
             return
         probs = np.asarray(steps.probs, float)
         lengths = np.where(probs > 0, np.maximum(steps.lengths, 0), 0)
-        block = (self.rows + np.arange(n)) // self.size
-        self._grow(int(block[-1]) + 1)
-        while lengths.max() >= self.width * self.grid.shape[1]:
-            self.grid = np.pad(self.grid[:, ::2] + self.grid[:, 1::2], ((0, 0), (0, self.grid.shape[1] // 2)))
-            self.width *= 2
         change = np.asarray(steps.change)
-        np.add.at(self.grid, (block[:, None], lengths // self.width), probs)
-        np.maximum.at(self.curves[:, 0], block, change)
-        np.add.at(self.curves[:, 1], block, (probs * lengths).sum(axis=1))
+        self._add_blocks(probs, lengths, change)
         at = np.flatnonzero(steps.alarm)
         self.reported += len(at)
         rows = self.rows + 1 + at
@@ -139,17 +132,45 @@ class ChangeTally:
         else:
             self.latest = np.r_[(probs[-1] * lengths[-1]).sum(), np.zeros(len(self.latest) - 1)]
         self.rows += n
-        self._merge()
 
-    def _merge(self) -> None:
-        """Halve the number of blocks if there are too many."""
-        while len(self.grid) > LONGEST:
-            self._grow(len(self.grid) + len(self.grid) % 2)
-            self.grid = self.grid[::2] + self.grid[1::2]
-            peaks = self.curves[:, 0]
-            sums = self.curves[:, 1]
-            self.curves = np.stack([np.maximum(peaks[::2], peaks[1::2]), sums[::2] + sums[1::2]], axis=1)
-            self.size *= 2
+    def _add_blocks(self, probs: np.ndarray, lengths: np.ndarray, change: np.ndarray) -> None:
+        """Add rows to their blocks and bins in their order. Both are merged at rows that do not depend on how
+        rows are grouped: before the first one for which there is no block, or no bin.
+        """
+        longest = np.maximum.accumulate(lengths.max(axis=1))
+        expected = (probs * lengths).sum(axis=1)
+        start = 0
+        while start < len(probs):
+            room = LONGEST * self.size - (self.rows + start)
+            if not room:
+                self._merge_blocks()
+                continue
+            fitting = int(np.searchsorted(longest, self.width * self.grid.shape[1])) - start
+            if fitting <= 0:
+                self._merge_bins()
+                continue
+            stop = min(start + min(room, fitting), len(probs))
+            part = slice(start, stop)
+            block = (self.rows + np.arange(start, stop)) // self.size
+            self._grow(int(block[-1]) + 1)
+            np.add.at(self.grid, (block[:, None], lengths[part] // self.width), probs[part])
+            np.maximum.at(self.curves[:, 0], block, change[part])
+            np.add.at(self.curves[:, 1], block, expected[part])
+            start = stop
+
+    def _merge_blocks(self) -> None:
+        """Halve the number of blocks, which is even."""
+        self.grid = self.grid[::2] + self.grid[1::2]
+        peaks = self.curves[:, 0]
+        sums = self.curves[:, 1]
+        self.curves = np.stack([np.maximum(peaks[::2], peaks[1::2]), sums[::2] + sums[1::2]], axis=1)
+        self.size *= 2
+
+    def _merge_bins(self) -> None:
+        """Make bins of run lengths twice as wide; their number stays."""
+        half = self.grid.shape[1] // 2
+        self.grid = np.pad(self.grid[:, ::2] + self.grid[:, 1::2], ((0, 0), (0, half)))
+        self.width *= 2
 
     def _grow(self, length: int) -> None:
         more = max(length - len(self.grid), 0)

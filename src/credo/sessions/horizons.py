@@ -66,7 +66,8 @@ class Spreads:
         whole = history.merged(ticks, values)
         gaps = (values[:, None] - whole.at(ticks[:, None] - self.steps)) ** 2
         self.count += np.isfinite(gaps).sum(axis=0)
-        self.total += np.nansum(gaps, axis=0)
+        known = np.where(np.isnan(gaps), 0.0, gaps)
+        np.add.at(self.total[None], np.zeros(len(gaps), int), known)  # row by row, however they are grouped
         return whole.latest(int(self.steps[-1]) + 1)
 
     def sd(self, steps: np.ndarray) -> np.ndarray:

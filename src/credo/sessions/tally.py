@@ -18,6 +18,7 @@ from credo.metrics import (
     LEVELS,
     ClassTable,
     Scores,
+    add_to_bins,
     central,
     count_bins,
     coverage_of,
@@ -214,11 +215,11 @@ class Tally(Marks):
             loss = row_losses(scores, "error")
             extra = row_losses(scores, "brier")
             last_loss = (before != y).astype(float)
-            self.bins += count_bins(scores.probs.max(axis=1), scores.correct, len(self.bins))
+            add_to_bins(self.bins, scores.probs.max(axis=1), scores.correct)
             self.by_class.add(scores.probs, scores.y, scores.log_prob)
             if unscaled is not None:
                 right = unscaled.argmax(axis=1) == scores.y
-                self.unscaled += count_bins(unscaled.max(axis=1), right, len(self.unscaled))
+                add_to_bins(self.unscaled, unscaled.max(axis=1), right)
         else:
             assert scores.mean is not None and scores.sd is not None and scores.pit is not None
             mean = np.asarray(scores.mean, float)
@@ -226,11 +227,11 @@ class Tally(Marks):
             loss = row_losses(scores, "rmse", float)
             extra = row_losses(scores, "mae", float)
             last_loss = np.where(np.isnan(before), y - mean, y - before) ** 2
-            self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
+            add_to_bins(self.bins, central(scores.pit), np.ones(n))
             self.pits[0] += count_bins(scores.pit, np.ones(n), LEVELS)[:, 0]
             if unscaled is not None and self.kind.standardised:
                 pit = normal_cdf((y - unscaled[:, 0]) / unscaled[:, 1])
-                self.unscaled += count_bins(central(pit), np.ones(n), LEVELS)
+                add_to_bins(self.unscaled, central(pit), np.ones(n))
                 self.pits[1] += count_bins(pit, np.ones(n), LEVELS)[:, 0]
             if base_crps is not None:
                 with np.errstate(invalid="ignore", over="ignore"):  # of a learner that has diverged
@@ -246,16 +247,24 @@ class Tally(Marks):
         self.last = y[-1:]
 
     def _append(self, rows: np.ndarray) -> None:
-        block = (self.scored + np.arange(len(rows))) // self.size
-        longer = np.zeros((int(block[-1]) + 1, len(_COLUMNS)))
-        longer[: len(self.sums)] = self.sums
-        np.add.at(longer, block, rows)
-        self.scored += len(rows)
-        while len(longer) > 2 * BLOCKS:
-            longer = np.concatenate([longer, np.zeros((len(longer) % 2, len(_COLUMNS)))])
-            longer = longer[::2] + longer[1::2]
-            self.size *= 2
-        self.sums = longer
+        """Add rows to their blocks in their order. Blocks are merged at a row that does not depend on how
+        rows are grouped: before the first one for which there is none.
+        """
+        start = 0
+        while start < len(rows):
+            room = 2 * BLOCKS * self.size - self.scored
+            if not room:
+                self.sums = self.sums[::2] + self.sums[1::2]
+                self.size *= 2
+                continue
+            part = rows[start : start + room]
+            block = (self.scored + np.arange(len(part))) // self.size
+            more = int(block[-1]) + 1 - len(self.sums)
+            if more > 0:
+                self.sums = np.concatenate([self.sums, np.zeros((more, len(_COLUMNS)))])
+            np.add.at(self.sums, block, part)
+            self.scored += len(part)
+            start += len(part)
 
     def curve(self, name: ColumnName, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The mean of a column over the stream; a mean of squared errors is given as its root.
