@@ -1,7 +1,7 @@
 """Which tests run when: `CREDO_TESTS` names a tier, and a test is in one of them by its marks.
 
     quick       what `make test` runs, and `pytest` by itself: all that has no mark below
-    slow        what takes more than half a second of processor time, and the pairs of a `table`
+    slow        what takes more than half a second of processor time
     optimised   what needs programs compiled as users get them
     crash       what kills processes again and again
     thorough    the rest of the tables, before a release
@@ -9,17 +9,15 @@
 `make test-all` runs the first four. Each tier leaves out the others, so no test runs twice.
 
 A test marked `table` goes through many cases. Where they combine the values of several parameters, as many
-as hold every value are quick, as many more as hold every pair of values are slow, and the rest is thorough.
-Where they are a list, every fourth is quick (fewer of a long one), eight more are slow, and the others are
-thorough. Where every case of a table is marked slow as well, those that would be quick are slow, and all
-others are thorough: a case that costs more than half a second costs as much in each of its rows.
+as hold every value are quick; of a list, every fourth is (fewer of a long one). The others are thorough: of
+changes of the sources that the quick tests did not see, hardly any was seen by further cases. Where every
+case of a table is marked slow as well, those that would be quick are slow.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,13 +29,10 @@ T = TypeVar("T")
 TIERS = ("quick", "slow", "optimised", "crash", "thorough")
 
 EVERY, MOST = 4, 12
-"""Of a list, one in so many cases is quick, and at most so many."""
-
-SLOW = 8
-"""Of a list, at most so many cases are slow."""
+"""Of a list, one in so many cases is not thorough, and at most so many are not."""
 
 MARKS = {
-    "slow": ("slow", "table"),
+    "slow": ("slow",),
     "optimised": ("optimised",),
     "crash": ("crash",),
     "thorough": ("thorough", "table"),
@@ -84,7 +79,7 @@ def tier(item: pytest.Item) -> str:
 
 
 def spread(items: Sequence[pytest.Item]) -> None:
-    """Mark the rows of tables, by what the rows before them hold already."""
+    """Mark the rows of tables that a sample of them does not need."""
     tables: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("table"):
@@ -92,40 +87,28 @@ def spread(items: Sequence[pytest.Item]) -> None:
     for rows in tables.values():
         # the names of the values, one for each `parametrize` (pytest tells them in one string, joined by -)
         values = [tuple(row.callspec._idlist) for row in rows]
-        quick = sample(values)
-        slow = cover(values, 2, quick) if len(values[0]) > 1 else among(len(rows), quick)
-        costly = rows[0].get_closest_marker("slow") is not None
+        kept = sample(values)
         for number, row in enumerate(rows):
-            if number not in (quick if costly else slow):
+            if number not in kept:
                 row.add_marker("thorough")
-            elif number not in quick:
-                row.add_marker("slow")
 
 
 def sample(rows: Sequence[tuple[object, ...]]) -> list[int]:
-    """The numbers of the rows that are quick: some of a list, and every value of combinations."""
+    """The numbers of the rows that are not thorough: some of a list, and every value of combinations."""
     if len(rows[0]) > 1:
-        return cover(rows, 1, ())
+        return cover(rows)
     step = max(EVERY, math.ceil(len(rows) / MOST))
     return list(range(0, len(rows), step))
 
 
-def among(count: int, quick: Sequence[int]) -> list[int]:
-    """The numbers of the cases of a list that are quick or slow: at most `SLOW` are slow, evenly spread."""
-    others = [number for number in range(count) if number not in quick]
-    step = max(1, math.ceil(len(others) / SLOW))
-    return sorted([*quick, *others[::step]])
+def cover(rows: Sequence[tuple[object, ...]]) -> list[int]:
+    """The numbers of rows that hold every value of every column.
 
-
-def cover(rows: Sequence[tuple[object, ...]], size: int, chosen: Sequence[int]) -> list[int]:
-    """The numbers of rows that hold every combination of `size` columns which the rows have.
-
-    Rows that are `chosen` already are among them. The next row is the first of those that hold the most
-    combinations which none has held so far.
+    The next row is the first of those that hold the most values which none has held so far.
     """
-    held = [set(combinations(enumerate(row), min(size, len(row)))) for row in rows]
-    found = list(chosen)
-    missing = set().union(*held).difference(*(held[number] for number in found))
+    held = [set(enumerate(row)) for row in rows]
+    found: list[int] = []
+    missing = set().union(*held)
     while missing:
         best = max(range(len(rows)), key=lambda number: (len(held[number] & missing), -number))
         missing -= held[best]
