@@ -74,7 +74,7 @@ def arms_of(learner: Any) -> Any:
     return expect_arms(learner, belief, XS[0]), belief
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_arms_and_members_stay_normal_so_that_the_best_arm_is_found_by_quadrature() -> None:
     bank = Experts([ArmsDesign(walk, 3) for walk in WALKS], 0.01)
     learner = NoiseScaled(bank, ASSUMED, 0.5)

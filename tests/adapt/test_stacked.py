@@ -174,7 +174,7 @@ def test_far_means_and_small_probabilities_are_bounded() -> None:
     np.testing.assert_allclose(outputs, np.full((1, 3), np.log(1e-4)), atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_members_that_know_one_input_each_say_more_together() -> None:
     def model(place: int) -> credo.Model:
         return credo.Model(lambda w, x: x[place] * w[0], credo.Normal(1.0))

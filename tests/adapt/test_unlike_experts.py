@@ -74,7 +74,7 @@ def test_answers_of_unlike_shapes_are_refused() -> None:
         _ = learner.forecast(begin(learner), XS[0]).mean
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None:
     def linear(w: Any, x: Any) -> Any:
         return x @ w

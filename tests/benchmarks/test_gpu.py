@@ -28,7 +28,7 @@ def tiny(gpu: Any) -> Any:
     return gpu.Plan((3,), inputs=4, learners=2, particles=8, seeds=2, rows=3, turns=1, copied=2**12)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_case_runs_and_agrees_with_a_cpu(gpu: Any, tiny: Any) -> None:
     device, _, *lines = gpu.table(tiny, list(gpu.GROUPS))
     assert device.startswith("cpu")

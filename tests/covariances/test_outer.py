@@ -91,7 +91,13 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("projection", "left"), [("svd", 2), ("svd", 6), ("whitened", 6), ("factor-analysis", 2)]
+    ("projection", "left"),
+    [
+        ("svd", 2),
+        pytest.param("svd", 6, marks=pytest.mark.thorough),
+        pytest.param("whitened", 6, marks=pytest.mark.thorough),
+        pytest.param("factor-analysis", 2, marks=pytest.mark.thorough),
+    ],
 )
 def test_covariances_answer_alike_to_outer_rows_and_arrays(projection: Any, left: int) -> None:
     base, factor = RNG.uniform(0.5, 2.0, P), RNG.normal(size=(2, P))

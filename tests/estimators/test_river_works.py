@@ -27,6 +27,7 @@ from river import (
     stream,
 )
 from river.datasets import ImageSegments, Phishing, TrumpApproval
+from tests.tiers import few
 
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError
@@ -107,7 +108,7 @@ def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [10, 35, 60])  # with 35, in the second row of a batch
+@pytest.mark.parametrize("size", few([10, 35, 60], 35))  # with 35, in the second row of a batch
 def test_classes_that_appear_inside_a_batch(size: int) -> None:
     rows = [
         (row, "new" if at > 35 and at % 4 == 0 else label) for at, (row, label) in enumerate(LABELLED[:60])
@@ -392,7 +393,7 @@ def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 7, 40])
+@pytest.mark.parametrize("size", few([1, 7, 40], 7))
 def test_times_and_texts_of_several_words_are_learned_from(size: int) -> None:
     """A time has an input for itself and four for its cycles, a text of several words sixteen."""
     days = pd.date_range("2026-01-01 06:00", periods=80, freq="9h")

@@ -167,8 +167,11 @@ class Shrunk:
         return 3 * points, jnp.full(points.shape[0], -jnp.log(3.0))
 
 
+MOVE = Metropolis(2, "langevin")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("move", [None, Metropolis(2, "langevin")])
+@pytest.mark.parametrize("move", few([None, MOVE], MOVE))
 def test_a_guard_knows_the_constant_of_a_target_by_the_mixture_of_those_that_stay_and_those_that_move(
     move: Any,
 ) -> None:

@@ -62,7 +62,7 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     "fields",
     [
         {"gradients": "along", "reweighted": True, "residual": "convex"},
-        {"base": None, "width": 2, "steps": 1},
+        pytest.param({"base": None, "width": 2, "steps": 1}, marks=pytest.mark.thorough),
     ],
 )
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
@@ -237,7 +237,7 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         save_operator(path, Operator(dim=3))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named_after() -> None:
     names = credo.flows.operator_names()
     assert {"linear-2", "linear-10"} <= set(names)

@@ -95,7 +95,14 @@ def test_the_settings_beside_a_shipped_operator_describe_it(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "alone"), [("linear-2", False), ("linear-2", True), ("linear-10", False)])
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [
+        pytest.param("linear-2", False, marks=pytest.mark.thorough),
+        ("linear-2", True),
+        pytest.param("linear-10", False, marks=pytest.mark.thorough),
+    ],
+)
 def test_a_shipped_operator_is_as_good_as_exact_draws_on_systems_that_it_never_saw(
     name: str, alone: bool
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 import scipy.special as ss
 import scipy.stats
 from tests.learners.reference import close, right_choices, streams_alike
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -256,7 +257,7 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str, tied: bool
 @pytest.mark.slow
 @pytest.mark.table
 @TIED
-@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize("reference", few([False, True], True))
 def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, tied: bool) -> None:
     xs, ys = map(jnp.asarray, rows_of(30, 3, 2, missing=0.1))
     few = learner_of(2, 3, tied, forgetting=0.95)

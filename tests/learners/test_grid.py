@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.learners.grid_reference import CURVATURES, FAMILIES, RULES, compiled
 from tests.learners.reference import alike, close
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -139,7 +140,10 @@ def test_every_cell_goes_through_every_verb_with_a_likelihood(cell: tuple[str, s
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
-    [("blr", "lin-hess", "full"), ("bbb", "mc-hess", "diagonal"), ("bong", "mc-ef", "low-rank")],
+    few(
+        [("blr", "lin-hess", "full"), ("bbb", "mc-hess", "diagonal"), ("bong", "mc-ef", "low-rank")],
+        ("blr", "lin-hess", "full"),
+    ),
     ids="-".join,
 )
 def test_counts_and_a_likelihood_of_ones_own_go_through_every_verb(cell: tuple[str, str, str]) -> None:

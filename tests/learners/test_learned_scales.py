@@ -21,6 +21,7 @@ import jax.scipy.stats as jst
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.tiers import few
 
 import credo
 from credo.adapt.noise_scaled import NoiseScaled
@@ -248,8 +249,19 @@ def claimed(name: str) -> tuple[float, float]:
     return float(rms), float(share)
 
 
+KEPT = (
+    "noise, `Full()`",
+    "noise by the inputs, `extended_kalman`",
+    "variances, `GaussianClasses`",
+    "dispersion, means near 1",
+    'rate, `Poisson("secant")`',
+    'hazard, `RunLength`, `overflow="resample"`',
+)
+"""One learner of each scale; the others are in the thorough tier."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, *KEPT))
 def test_the_page_says_how_honest_a_learned_scale_is(name: str) -> None:
     case = CASES[name]()
     rms, share = measured(case)
@@ -302,6 +314,6 @@ def ratios(name: str) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", few(NUMBERS, "`NoiseScaled`", "`Standardized`"))
 def test_the_page_says_how_far_off_a_scale_without_a_belief_is(name: str) -> None:
     np.testing.assert_allclose(ratios(name), claimed(name), atol=0.011)

@@ -25,7 +25,13 @@ YS = jnp.asarray(RNG.integers(0, CLASSES, 3))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [credo.Diagonal(), credo.LowRank(20)], ids=["diagonal", "low-rank"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(credo.Diagonal(), id="diagonal", marks=pytest.mark.thorough),
+        pytest.param(credo.LowRank(20), id="low-rank"),
+    ],
+)
 def test_centred_outer_rows_learn_what_dense_rows_learn(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = credo.bong(credo.Model(NET, credo.Categorical(CLASSES)), family)
     belief = learner.init(PARAMS, var=0.5)

@@ -14,6 +14,7 @@ import scipy.stats
 from tests.learners.neighbours_reference import FORGETTING, SCALE, SHAPE, NaiveMemory
 from tests.learners.reference import close, right_choices, streams_alike
 from tests.streams.setups import bitwise
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -213,7 +214,7 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(name: str, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize("reference", few([False, True], True))
 def test_classes_that_are_not_known_take_nothing_from_the_others(reference: bool) -> None:
     few, one, xs, ys = learned("two")
     late = learner_of("two")
@@ -274,7 +275,7 @@ def test_the_expected_target_has_the_mean_of_the_forecast(name: str) -> None:
 
 
 @pytest.mark.slow
-@EACH
+@pytest.mark.parametrize("name", few(KINDS, "two"))
 def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent(name: str) -> None:
     learner, belief, xs, _ = learned(name, neighbours=(9,), decay=0.0)
     x, n = jnp.asarray([0.2, -0.1]), 2000
@@ -331,7 +332,7 @@ def test_the_level_of_rows_with_small_weights_is_their_mean() -> None:
     np.testing.assert_allclose(belief.base.mean, 11.0, atol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.table
 @EACH
 def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> None:

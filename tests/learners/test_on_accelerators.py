@@ -97,7 +97,7 @@ def _lowered(learner: Any, belief: Any, x: Array, y: Array) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", few(CASES, "BONG, low rank", "standardised"))
+@pytest.mark.parametrize("name", few(CASES, "standardised"))
 def test_a_step_has_no_branch_and_the_same_values(name: str, gpu: Callable[[bool], None]) -> None:
     ends, branches, loops = [], [], []
     for there in (False, True):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.optimize as so
 from scipy.stats import norm
+from tests.tiers import few
 
 import credo
 from credo.learners.curvatures import Penalty
@@ -92,7 +93,7 @@ def claimed(name: str, var: float, method: str) -> tuple[float, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("var", VARS)
+@pytest.mark.parametrize("var", few(VARS, 100.0))
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_intervals_of_the_iterated_filter_hold_the_truth_as_often_as_they_say(name: str, var: float) -> None:
     covered, lost = honesty("iterated_ekf", name, var)
@@ -103,7 +104,7 @@ def test_intervals_of_the_iterated_filter_hold_the_truth_as_often_as_they_say(na
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", few(LIKELIHOODS, "exponential"))
 def test_the_page_says_how_far_off_a_single_step_ends(name: str) -> None:
     covered, lost = honesty("extended_kalman", name, 100.0)
     share, sets = claimed(name, 100.0, "extended_kalman")
@@ -111,7 +112,7 @@ def test_the_page_says_how_far_off_a_single_step_ends(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", few(LIKELIHOODS, "Gumbel"))
 def test_ten_steps_of_blr_from_a_wide_prior_end_where_the_truth_is(name: str) -> None:
     covered, lost = honesty("blr", name, 100.0)
     share, sets = claimed(name, 100.0, "blr")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.learners.grid_reference import CURVATURES, FAMILIES, compiled
 from tests.learners.reference import linear
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -70,7 +71,7 @@ def rates(t: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("family", few(FAMILIES, "full"))
 def test_a_rate_of_a_schedule_that_a_rule_cannot_take_rejects_the_update(family: str) -> None:
     """BLR takes [0, 1], BBB anything from 0 on; 0 changes nothing."""
     for rule, ok in ((credo.blr, [True, False, False, True]), (credo.bbb, [True, True, False, True])):

@@ -21,6 +21,7 @@ from tests.learners.grid_reference import (
     natural_steps,
 )
 from tests.learners.reference import arrays, close, linear, regression, ridge, stream
+from tests.tiers import few
 
 import credo
 
@@ -61,7 +62,7 @@ def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvatur
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["diagonal", "low-rank"])
+@pytest.mark.parametrize("family", few(["diagonal", "low-rank"], "low-rank"))
 def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: str) -> None:
     def learners(iterations: int) -> list[Any]:
         kept = FAMILIES[family]
@@ -182,7 +183,7 @@ def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("projection", ["svd", "whitened"])
+@pytest.mark.parametrize("projection", few(["svd", "whitened"], "svd"))
 def test_low_rank_of_rank_p_is_full(projection: Any) -> None:
     def learners(family: Any) -> list[Any]:
         return [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 from scipy import special
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -92,10 +93,11 @@ def test_no_count_says_more_of_the_dispersion_than_half_a_nat() -> None:
 @pytest.mark.parametrize(
     ("mean", "a", "start", "var", "most"),
     [
-        (20.0, 0.25, np.log(20.0), 0.01, 1.2),
+        pytest.param(20.0, 0.25, np.log(20.0), 0.01, 1.2, marks=pytest.mark.thorough),
         (20.0, 0.25, 0.0, 4.0, 1.2),
-        (3.0, 1.0, 0.0, 1.0, 1.2),
-        (300.0, 0.1, 0.0, 4.0, 1.7),  # a mean of 300 that was taken for 1: 119 before scores were bounded
+        pytest.param(3.0, 1.0, 0.0, 1.0, 1.2, marks=pytest.mark.thorough),
+        # a mean of 300 that was taken for 1: 119 before scores were bounded
+        pytest.param(300.0, 0.1, 0.0, 4.0, 1.7, marks=pytest.mark.thorough),
         (1000.0, 0.05, 0.0, 4.0, 2.5),  # 258 before
     ],
 )
@@ -118,7 +120,7 @@ def test_a_learned_dispersion_is_as_certain_as_it_says(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("var", [0.01, 1.0])
+@pytest.mark.parametrize("var", few([0.01, 1.0], 1.0))
 def test_the_forecast_integrates_over_the_mean(var: float) -> None:
     grid = np.linspace(1.0 - 14 * np.sqrt(var), 1.0 + 14 * np.sqrt(var), 6001)
     weights = st.norm.pdf(grid, 1.0, np.sqrt(var)) * (grid[1] - grid[0])

@@ -275,7 +275,7 @@ def test_the_loss_over_some_particles_is_a_share_of_the_whole(transition: Array 
     np.testing.assert_allclose(same, places, rtol=1e-10)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["absorbed", pytest.param("propagated", marks=pytest.mark.thorough)])
 def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: Any) -> None:
     tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)

@@ -59,7 +59,7 @@ def test_a_map_that_knows_one_mode_has_no_uniform_ranks_where_there_are_two() ->
     assert score.p < 1e-3 and score.distance > 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.table
 @pytest.mark.parametrize("count", [50, 400])
 def test_a_guarded_operator_has_the_ranks_of_a_bootstrap_filter_of_half_as_many_particles(count: int) -> None:

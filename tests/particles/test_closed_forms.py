@@ -136,7 +136,7 @@ def on_the_grid(var: float, y: float) -> tuple[float, float, float]:
         pytest.param({"proposal": FlowProposal(False, 4)}, id="EDH", marks=pytest.mark.thorough),
         pytest.param({"proposal": "guided"}, id="guided", marks=pytest.mark.thorough),
         pytest.param({"proposal": "adapted"}, id="adapted"),
-        pytest.param(None, id="tempered"),
+        pytest.param(None, id="tempered", marks=pytest.mark.thorough),
     ],
 )
 def test_weights_correct_a_linearisation_that_is_far_off(settings: Any) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -106,7 +107,7 @@ def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("additive", few([False, True], True))
 def test_particles_that_run_to_infinity_stay_and_nothing_else_is_lost(additive: bool) -> None:
     def leap(z: jax.Array, *_: object) -> jax.Array:
         return jnp.where(z > 1.0, jnp.inf, 0.5 * z)

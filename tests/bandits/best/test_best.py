@@ -190,7 +190,7 @@ def _latent(cov: jax.Array, noise: credo.InverseGamma | None = None) -> LatentEx
     return LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5], [1.0]]), cov, noise)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_distribution_agrees_with_its_own_draws() -> None:
     key = jax.random.key(0)
     diagonal, noise = jnp.diag(jnp.array([1.0, 2.0, 0.1])), credo.InverseGamma(3.0, 3.0)
@@ -219,7 +219,7 @@ def test_every_distribution_agrees_with_its_own_draws() -> None:
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral() -> None:
     waves = credo.models.RandomFeatures.draw(0, 2, 5, 1.0)
     nets: list[Any] = [credo.Linear(), waves, credo.Linear()]

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import World, draw
+from tests.tiers import few
 
 from credo.bandits import Log, evaluate_policy
 from credo.bandits.evaluation import EstimatorName
@@ -84,7 +85,7 @@ def _thompson_logs(runs: int, rows: int, means: np.ndarray, floor: float) -> lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [300, 1000])
+@pytest.mark.parametrize("rows", few([300, 1000], 300))
 def test_dr_knows_the_second_best_arm_of_a_short_log_of_thompson_sampling(rows: int) -> None:
     """A floor of 0.02 leaves it 15 to 30 effective rows; it held the truth in .932 and .938 of such logs."""
     logs = _thompson_logs(600, rows, np.array([0.2, 0.5, 0.7]), 0.02)

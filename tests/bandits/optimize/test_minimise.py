@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -33,7 +34,7 @@ def test_a_search_finds_the_minimum_of_branin_and_goes_on() -> None:
     assert len(again.history) == 26 and again.best[1] <= value
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_minimum_of_a_smooth_function_is_found_to_five_digits() -> None:
     def bowl(x: Any) -> float:
         return float(100 * (np.exp(x[0]) - 1.5) ** 2 + 30 * (x[1] + 0.2 * x[0]) ** 2)
@@ -92,7 +93,7 @@ def test_trials_of_before_are_told_whole_or_not_at_all() -> None:
     assert search.history == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_noise_is_seen_through_by_what_is_recommended() -> None:
     rng = np.random.default_rng(0)
     gaps = []
@@ -108,7 +109,7 @@ def test_noise_is_seen_through_by_what_is_recommended() -> None:
     assert mine < 0.3 and mine <= plain + 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_deterministic_function_is_believed_to_the_last_dent(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     trials: Any = [([x], 3.0 * x**2 + rng.normal()) for x in np.linspace(-1.0, 1.0, 11)]
@@ -150,7 +151,7 @@ def test_the_default_is_one_in_single_and_double_precision(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("acquisition", ["kg", "ucb", "thompson"])
+@pytest.mark.parametrize("acquisition", few(["kg", "ucb", "thompson"], "thompson"))
 def test_other_policies_find_the_top_of_a_hill(acquisition: Any) -> None:
     search = bandits.Optimizer(None, [[-1.0, 1.0]], acquisition=acquisition, seed=0)
     for _ in range(10):

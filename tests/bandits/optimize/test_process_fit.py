@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.tiers import few
 
 import credo
 from credo import bandits
@@ -88,7 +89,7 @@ def test_bent_units_go_back_and_have_the_moments_of_their_integral(sign: float) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bends", [True, False])
+@pytest.mark.parametrize("bends", few([True, False], True))
 def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None:
     trials = _trials()
     belief, units = fit_process(PROCESS, SPACE, trials, 1.0, bends)
@@ -113,7 +114,7 @@ def test_the_numbers_of_a_fit_are_more_probable_than_others(bends: bool) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("double", few([True, False], True))
 def test_what_is_noise_to_others_is_shape_to_a_deterministic_function(double: bool) -> None:
     with jax.enable_x64(double):
         rng, kind = np.random.default_rng(2), jnp.result_type(float)
@@ -157,7 +158,7 @@ def _known(**numbers: Any) -> tuple[credo.GaussianProcess, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("sign", few([1.0, -1.0], -1.0))
 def test_the_knowledge_gradient_is_what_observations_at_a_point_add(sign: float) -> None:
     learner, belief = _known()
     rows, row = belief.rows[:6], jnp.asarray([0.2, -0.4])

@@ -147,7 +147,7 @@ def test_calibration_is_drawn_at_every_number_of_digits(outcome: Outcome) -> Non
         np.testing.assert_array_equal(seeds[1].get_xdata(), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_families_stand_beside_each_other(digits: Digits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bong_mnist, "load_digits", lambda *plan: (digits, "made up"))
     cells = tuple(replace(BONG, family=family) for family in FAMILIES)
