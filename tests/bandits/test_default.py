@@ -16,6 +16,7 @@ from credo.adapt import LossRate
 from credo.bandits import environments, evaluation
 from credo.bandits.environments import Context, Environment
 from credo.core.records import record, static_field
+from credo.likelihoods import LatentExpectation
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,24 @@ class OneContext(Environment[jax.Array]):
         return state
 
 
-@pytest.mark.slow
+def test_the_default_tries_an_arm_again_once_another_is_far_better_known() -> None:
+    """An unlucky arm has a mean of 0.3 after ten rewards, and one of 0.45 is tried more and more often."""
+    policies = [bandits.default_agent(2, inputs).agent.policy for inputs in (1, 3)]
+    mean = jnp.array([[0.3], [0.45]])
+    chosen: list[list[int]] = []
+    for policy in (*policies, bandits.UCB(0.7, floor=1e-3)):
+        row = []
+        for count in (10, 40, 1000):
+            known = LatentExpectation(
+                credo.Normal(0.25), mean, jnp.diag(jnp.array([0.25 / 10, 0.25 / count]))
+            )
+            row.append(int(np.argmax(policy.pmf(known))))
+        chosen.append(row)
+    # in contexts of three numbers arms that are tried equally often are known as unequally as 3 to 1
+    assert chosen == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+
+
+@pytest.mark.thorough
 def test_an_arm_that_was_unlucky_at_first_is_tried_again() -> None:
     """With a fixed width, three runs in twenty stay with a wrong arm."""
     widths = {"default": None, "fixed": bandits.UCB(0.7, floor=1e-3)}

@@ -34,8 +34,7 @@ steps = 2
 every = 2
 batch = 1
 pool = 1
-sequences = 2
-stages = 2
+sequences = 0
 leap = 1e6
 """
 

@@ -168,7 +168,7 @@ def test_single_precision_agrees_with_double() -> None:
 @KERNEL
 def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None:
     xs, ys = map(jnp.asarray, rows_of(10))
-    learner, count = learner_of(kernel, size=12), 4000
+    learner, count = learner_of(kernel, size=12), 1000
     belief, _ = credo.run(learner, learner.init(), xs, ys)
     at = jnp.asarray(rows_of(3, seed=4)[0])
     mean, cov = learner.joint(belief, at)

@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_refused(
     learn_keyed(address, tmp_path / "run", OWN)
     readings = Readings(tmp_path / "run", 60)  # as if the run had learned up to there
     broker.send("other", ROWS[:20])
-    monkeypatch.setattr("credo.scale.kafka.PATIENCE", 2.0)
+    monkeypatch.setattr("credo.scale.kafka.PATIENCE", 0.5)
     other = KafkaSource(f"{broker.place}/other", 50, False, None)
     part = Part(readings.again[0].parts[0].partition, 0, 500, 200)
     with other, pytest.raises(credo.DataError, match="where the run read 200: the others are gone"):

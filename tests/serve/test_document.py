@@ -17,7 +17,9 @@ from tests.serve.conftest import LINEAR, Host, ready, row
 from credo.serve.app import build_app
 from credo.serve.service import Service
 
-EXAMPLES = 25
+EXAMPLES = max(10, settings.default.max_examples // 20)
+"""Requests of each operation: 10, and 25 with `HYPOTHESIS_PROFILE=thorough`."""
+
 BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0}
 KEPT = ("p", "q", "d")
 """Ids that are known, and one that is not."""

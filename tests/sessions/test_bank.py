@@ -178,7 +178,6 @@ def test_a_bank_of_other_members_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = Session.from_rows(numbers(30), "y", chunk=25)
-    session.learn(numbers(30))
     saved = session.save(tmp_path / "bank.credo")
     monkeypatch.setattr(assembly, "members_of", lambda *_: session.members[:2])
     with pytest.raises(CredoError, match="a bank of 4 members, and the bank of this version of credo has 2"):
@@ -285,7 +284,7 @@ def test_the_bank_in_python_takes_the_five_verbs() -> None:
     size = len(members_of("classification", 2, 1))
     assert len(belief.weights) == learner.learner.learner.size == size
     assert learner.forecast(belief, jnp.ones(2)).probs.shape == (2,)
-    belief, info = learner.step(belief, jnp.ones(2), 1)
+    belief, info = learner.update(learner.predict(belief), jnp.ones(2), 1)
     assert bool(info.ok) and float(belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)
     missing, info = learner.update(belief, jnp.asarray([1.0, jnp.nan]), 1)  # no member takes such a row
     assert missing == belief and not bool(info.ok)

@@ -14,7 +14,7 @@ import credo
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.live.intake import chunks_of
 from credo.metrics import Scores, summarize
-from credo.sessions import Block, Images, Session, Tally, open_dataset
+from credo.sessions import Block, Images, Options, Session, Tally, open_dataset
 
 RNG = np.random.default_rng(0)
 
@@ -179,7 +179,7 @@ def test_options_are_refused_in_the_words_of_the_library() -> None:
 @pytest.mark.slow
 def test_a_named_data_set_is_a_source_of_rows() -> None:
     source = open_dataset("wine", limit=60, test_rows=-1)
-    session = Session.create(source.encoding, ordered=source.ordered)
+    session = Session.create(source.encoding, Options(model="linear"), ordered=source.ordered)
     for rows in source.rows:
         session.learn(rows)
     assert session.rows_used == 60 == source.total and str(session.settings.drift) == "none"
