@@ -34,7 +34,7 @@ def test_probabilities_of_a_change_are_calibrated_where_the_model_is_right() -> 
     ys, changed = jax.vmap(lambda key: levels(key, steps, hazard, var))(
         jax.random.split(jax.random.key(1), count)
     )
-    trace = jax.vmap(lambda y: credo.run(learner, start, jnp.ones((steps, 1)), y)[1])(ys)
+    trace = jax.jit(jax.vmap(lambda y: credo.run(learner, start, jnp.ones((steps, 1)), y)[1]))(ys)
     chance, true = np.asarray(trace.extras.change[:, 1:]).ravel(), np.asarray(changed[:, 1:]).ravel()
     for low, high in ((0.0, 0.02), (0.02, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.0)):
         inside = (chance >= low) & (chance < high)

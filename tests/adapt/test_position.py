@@ -66,14 +66,14 @@ def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
         forecast = learner.learner.predictive(one, place, None, None, None)
         return forecast.mean, forecast.var - 0.04
 
-    means, variances = (np.asarray(leaf) for leaf in jax.vmap(curve_at)(predicted.beliefs))
+    means, variances = (np.asarray(leaf) for leaf in jax.jit(jax.vmap(curve_at))(predicted.beliefs))
     weights = np.where(new, 0.0, predicted.weights) / np.sum(np.where(new, 0.0, predicted.weights))
     mean = weights @ means
     var = weights @ (variances + (means - mean) ** 2)
     np.testing.assert_allclose(means[new][0], mean, atol=1e-9)
     np.testing.assert_allclose(variances[new][0], var + 0.5, atol=1e-9)
     # What it learns there says nothing of slope and curvature, which are those of the prior.
-    learned, _ = learner.update(predicted, place, 0.0)
+    learned, _ = jax.jit(learner.update)(predicted, place, 0.0)
     segment = jax.tree.map(lambda leaf: leaf[int(np.argmax(new))], learned.beliefs)
     assert float(segment.origin) == place
     np.testing.assert_allclose(segment.mean[1:], 0.0, atol=1e-10)

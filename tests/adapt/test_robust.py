@@ -223,10 +223,11 @@ def test_a_large_network_is_linearised_by_its_layers() -> None:
     start = learner.init(network.init(jax.random.key(0), (2,)), var=0.01)
     assert start.size > 8192
     x, y = jnp.asarray([0.3, -0.2]), 2.0
-    before = learner.forecast(start, x)
-    belief, info = learner.update(start, x, y)
+    forecast = jax.jit(learner.forecast)
+    before = forecast(start, x)
+    belief, info = jax.jit(learner.update)(start, x, y)
     close(info.log_evidence, before.log_prob(y), 1e-5)
-    assert bool(info.ok) and float(before.mean) < float(learner.forecast(belief, x).mean) < y
+    assert bool(info.ok) and float(before.mean) < float(forecast(belief, x).mean) < y
 
 
 @pytest.mark.slow

@@ -122,23 +122,33 @@ def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: 
         model, credo.Full("dense"), dynamics=credo.RandomWalk(0.01), forecasting="plugin"
     )
     inner, stack = bank.init(params), alone.init(jnp.eye(1, 3)[0], var=VAR)
+    predict, update, learn = jax.jit(bank.predict), jax.jit(bank.update), jax.jit(alone.update)
+
+    @jax.jit
+    def seen(inner: Any, x: Any) -> Any:
+        distribution: Any = bank.predictive(inner, x, None, None, None)
+        return distribution.log_weights, jax.vmap(lambda part: part.probs)(distribution.parts)
+
+    @jax.jit
+    def second_probs(stack: Any, inputs: Any) -> Any:
+        return alone.forecast(stack, inputs).probs
+
     weights, logs, probs = np.array([1 - FIRST, FIRST]), [], []
     for x, y in zip(XS, labels, strict=True):
         weights = 0.9 * weights + 0.1 * weights[::-1]
-        inner, stack = bank.predict(inner), alone.predict(stack)
-        distribution: Any = bank.predictive(inner, x, None, None, None)
-        own = np.asarray(jax.vmap(lambda part: part.probs)(distribution.parts))
-        rows = np.log(np.maximum(np.vstack([np.exp(distribution.log_weights) @ own, own]), 1e-4))
+        inner, stack = predict(inner), alone.predict(stack)
+        log_weights, own = map(np.asarray, seen(inner, x))
+        rows = np.log(np.maximum(np.vstack([np.exp(log_weights) @ own, own]), 1e-4))
         reference = name in ("two", "against the first")
         inputs = rows[:, 1:] - rows[:, :1] if reference else rows - rows.max(axis=1, keepdims=True)
-        second = alone.forecast(stack, jnp.asarray(inputs.T)).probs
-        both = weights @ np.stack([np.exp(distribution.log_weights) @ own, second])
+        second = np.asarray(second_probs(stack, inputs.T))
+        both = weights @ np.stack([np.exp(log_weights) @ own, second])
         probs.append(both)
         logs.append(np.log(both[y]))
-        weights = weights * np.array([np.exp(distribution.log_weights) @ own[:, y], second[y]])
+        weights = weights * np.array([np.exp(log_weights) @ own[:, y], second[y]])
         weights = weights / weights.sum()
-        inner, _ = bank.update(inner, x, y)
-        stack, _ = alone.update(stack, jnp.asarray(inputs.T), y)
+        inner, _ = update(inner, x, y)
+        stack, _ = learn(stack, inputs.T, y)
     last, outcome, info = score_chunk(learner, learner.init(params), XS, labels)
     np.testing.assert_allclose(info.log_evidence, logs, atol=1e-10)
     np.testing.assert_allclose(np.asarray(outcome.probs), probs, atol=1e-10)
@@ -217,9 +227,9 @@ def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture()
     diagonal = credo.replace(inner.beliefs.parts[1], mean=jnp.full((1, P), jnp.nan))
     parts = credo.replace(inner.beliefs, parts=(inner.beliefs.parts[0], diagonal))
     broken = credo.replace(predicted, belief=credo.replace(inner, beliefs=parts))
-    distribution = learner.forecast(broken, XS[0])
+    distribution = jax.jit(learner.forecast)(broken, XS[0])
     assert bool(jnp.isfinite(distribution.mean)) and bool(jnp.isfinite(distribution.log_prob(1.0)))
-    after, info = learner.update(broken, XS[0], YS[0])
+    after, info = jax.jit(learner.update)(broken, XS[0], YS[0])
     assert bool(info.ok) and bool(jnp.all(jnp.isfinite(after.stack.mean)))
 
 

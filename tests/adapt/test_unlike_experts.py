@@ -113,8 +113,13 @@ def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() ->
         belief, _ = learner.step(begin(learner), XS[0], sign * YS[0])
         return learner.expectation(belief, XS[1])
 
-    distribution = IndependentExpectation(jax.vmap(arm)(jnp.asarray([1.0, -1.0])))
-    shares = probability_best(distribution, key=jax.random.key(0))
-    draws = np.asarray(distribution.sample(jax.random.key(1), (20000,))).argmax(axis=1)
+    @jax.jit
+    def told() -> tuple[Any, Any]:
+        distribution = IndependentExpectation(jax.vmap(arm)(jnp.asarray([1.0, -1.0])))
+        shares = probability_best(distribution, key=jax.random.key(0))
+        return shares, distribution.sample(jax.random.key(1), (20000,))
+
+    shares, values = told()
+    draws = np.asarray(values).argmax(axis=1)
     assert abs(float(shares.sum()) - 1) < 1e-6
     assert abs(float(shares[0]) - (draws == 0).mean()) < 4 * 0.5 / np.sqrt(20000)

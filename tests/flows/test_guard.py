@@ -138,7 +138,7 @@ def test_a_guard_goes_by_temperatures_where_the_operator_is_far_from_the_target(
     precise = credo.Model(lambda z, x: z, credo.Normal(1e-4))
     learner = pfbr(precise, IDLE, 200, density="normal", guard=True, fallback=False)
     start = learner.init(jnp.zeros(2), key=1)
-    belief, info = learner.update(start, None, jnp.full(2, 2.0))
+    belief, info = jax.jit(learner.update)(start, None, jnp.full(2, 2.0))
     exact = -4.0 / 1.0001 - jnp.log(2 * jnp.pi * 1.0001)
     # one importance step would have a few particles near (2, 2), and none within .01
     assert jnp.max(jnp.abs(belief.mean - 2.0)) < 4 * 0.01 / jnp.sqrt(200.0)
@@ -186,7 +186,7 @@ def test_a_guard_knows_the_constant_of_a_target_by_the_mixture_of_those_that_sta
         return Chosen([Shrunk()], jnp.zeros((), jnp.int32))
 
     guard = Guard(threshold=0.9, move=move)
-    after = guard.weigh(jax.random.key(3), points, equal, Box(), likelihood, shrink)
+    after = jax.jit(lambda key: guard.weigh(key, points, equal, Box(), likelihood, shrink))(jax.random.key(3))
     # the weights of points of density .2 (|x| < 5/3) and .05 have a mean square of 4.7
     slack = 1.0 if move is None else 3.0
     assert abs(after.log_evidence - jnp.log(3.0)) < slack * 4 * jnp.sqrt(3.7 / count)

@@ -153,7 +153,7 @@ def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: An
     draws = distribution.sample(KEY, (4000,))[:, 0]
     assert abs(float(draws.mean() - distribution.mean[0])) < 5 * float(distribution.sd[0]) / np.sqrt(4000)
     keys = jax.random.split(KEY, 4000)
-    drawn = jax.vmap(lambda key: learner.sample_function(belief, key)(XS[4]))(keys)
+    drawn = jax.jit(jax.vmap(lambda key: learner.sample_function(belief, key)(XS[4])))(keys)
     assert abs(float(drawn.mean() - distribution.mean[0])) < 5 * float(distribution.sd[0]) / np.sqrt(4000)
     test: Any = st.ks_2samp(np.asarray(draws), np.asarray(drawn))
     assert test.pvalue > 1e-3

@@ -141,7 +141,7 @@ def test_decisions_minimise_their_expected_loss() -> None:
         best = grid[table.mean(1).argmin()]
         assert abs(float(UNTYPED.decide(NORMAL, name, level=0.8)) - best) < 5e-3, name
     counts = np.arange(80)
-    weights = np.exp([COUNT.log_prob(float(c)) for c in counts])
+    weights = np.exp(jax.jit(jax.vmap(COUNT.log_prob))(counts.astype(float)))
     costs = np.abs(counts[:, None] - counts) @ weights
     assert float(credo.decide(COUNT, "absolute")) == counts[costs.argmin()]
 

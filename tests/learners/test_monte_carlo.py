@@ -197,13 +197,19 @@ def test_mc_hess_of_a_low_rank_belief_finds_the_leading_directions(
 @pytest.mark.slow
 def test_mc_hess_of_a_low_rank_belief_leaves_positive_directions_out() -> None:
     low = LowRankCovariance(1 / VAR, jnp.zeros((2, SIZE)))
-    for key in jax.random.split(KEY, 3):
+
+    @jax.jit
+    def precision(key: Any) -> Any:
         local = credo.MonteCarloHessian(1, rank=SIZE).local(
             site(PROBLEM, key), jnp.asarray(PROBLEM.mean), low
         )
+        return local.precision()
+
+    hessian = jax.jit(jax.hessian(log_prob))
+    for key in jax.random.split(KEY, 3):
         first, _ = jax.random.split(jax.random.fold_in(key, 0))
-        bend = jax.jit(jax.hessian(log_prob))(jnp.asarray(PROBLEM.mean) + low.sample(first, (1,))[0])
-        close(local.precision(), semi_definite(np.asarray(bend), SIZE))
+        bend = hessian(jnp.asarray(PROBLEM.mean) + low.sample(first, (1,))[0])
+        close(precision(key), semi_definite(np.asarray(bend), SIZE))
 
 
 @pytest.mark.slow

@@ -110,6 +110,7 @@ def test_a_weight_multiplies_the_log_likelihood(name: str) -> None:
     curvature, family = CURVATURES[name]
     cov = family.init(VAR)
 
+    @jax.jit
     def one(weight: Any) -> tuple[jax.Array, jax.Array]:
         local = curvature.local(batch_site(LABELS, weight), jnp.asarray(PROBLEM.mean), cov, 1)
         return local.gradient, local.precision()

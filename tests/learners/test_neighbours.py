@@ -280,7 +280,8 @@ def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent
     learner, belief, xs, _ = learned(name, neighbours=(9,), decay=0.0)
     x, n = jnp.asarray([0.2, -0.1]), 2000
     keys = jax.random.split(jax.random.key(1), n)
-    values = np.asarray(jax.vmap(lambda key: learner.sample_function(belief, key)(x))(keys)).reshape(n, -1)
+    drawn = jax.jit(jax.vmap(lambda key: learner.sample_function(belief, key)(x)))(keys)
+    values = np.asarray(drawn).reshape(n, -1)
     expected = np.asarray(learner.expect(belief, x).mean)
     if name in ("numbers", "counts"):
         # exact but for the share of what is known of all targets: few e / (G + few e) in place of
@@ -298,7 +299,8 @@ def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent
         np.testing.assert_allclose(values.std(0), spread, rtol=5 * np.sqrt(1 / n) * 2)
     function = learner.sample_function(belief, 3)
     bitwise(function(x), function(x))
-    bitwise(jax.vmap(function)(jnp.stack([xs[0], x]))[1], jax.vmap(function)(jnp.stack([xs[2], x]))[1])
+    two = jax.jit(jax.vmap(function))
+    bitwise(two(jnp.stack([xs[0], x]))[1], two(jnp.stack([xs[2], x]))[1])
     assert learner.sample(belief, 0, (7,)).shape == (7, SIZE)
 
 

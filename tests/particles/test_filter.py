@@ -117,7 +117,7 @@ def test_particles_that_run_to_infinity_stay_and_nothing_else_is_lost(additive: 
     flow = credo.pfbr(model, credo.flows.Operator(dim=1, width=2, hidden=4).begin(), 40, walk)
     for learner in (credo.particle_filter(model, 40, dynamics=walk), flow):
         belief = learner.init(jnp.zeros(1), var=4.0, key=0)
-        moved = learner.predict(belief).values
+        moved = jax.jit(learner.predict)(belief).values
         apart = jnp.abs(moved - jnp.where(belief.values > 1.0, belief.values, 0.5 * belief.values))
         assert jnp.max(apart) < (0.4 if additive else 1e-12) and jnp.any(moved > 1.0)
         belief, info = learner.step(belief, None, jnp.array([0.3]))

@@ -49,7 +49,7 @@ def test_a_large_network_of_edges_has_outer_rows_which_are_its_jacobian() -> Non
     assert isinstance(rows, OuterRows)
     np.testing.assert_allclose(eta, net(params, image), atol=1e-12)
     np.testing.assert_allclose(
-        rows.dense(), jax.jacobian(lambda v: net(unravel(v), image))(vector), atol=1e-10
+        rows.dense(), jax.jit(jax.jacobian(lambda v: net(unravel(v), image)))(vector), atol=1e-10
     )
 
 

@@ -150,11 +150,11 @@ def test_runs_vmap_over_seeds_and_hyper_parameters() -> None:
         return credo.run(learner, begin(base, "normal"), xs, ys)[1].log_evidence.sum()
 
     noises = jnp.asarray([0.1, 0.2, 0.3])
-    many = jax.vmap(total)(qs, noises)
-    np.testing.assert_allclose(many, [total(q, n) for q, n in zip(qs, noises, strict=True)], rtol=1e-9)
+    many, alone = jax.jit(jax.vmap(total))(qs, noises), jax.jit(total)
+    np.testing.assert_allclose(many, [alone(q, n) for q, n in zip(qs, noises, strict=True)], rtol=1e-9)
     nets = jax.vmap(lambda seed: base.model.apply.init(seed, (3,)))(jnp.arange(3))
     xs, ys = data("normal", jnp.float32)
-    beliefs, _ = jax.vmap(lambda params: credo.run(base, base.init(params), xs, ys))(nets)
+    beliefs, _ = jax.jit(jax.vmap(lambda params: credo.run(base, base.init(params), xs, ys)))(nets)
     assert beliefs.mean.shape == (3, 21) and len(np.unique(np.asarray(beliefs.mean)[:, 0])) == 3
 
 
