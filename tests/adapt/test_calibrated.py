@@ -250,7 +250,7 @@ def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("caution", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("caution", few([0.0, 0.6, 1.0], 0.6))
 def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: float) -> None:
     learner = Calibrated(INNER, SCALES, tails=(DF,), switching=0.05, outliers=0.01, caution=caution)
     ys = YS.at[2].set(jnp.nan).at[5:9].add(jnp.array([30.0, -1e3, 1e3, 8.0]))

@@ -229,6 +229,7 @@ def test_targets_that_do_not_differ_wait_until_one_does() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
     count = 20_000

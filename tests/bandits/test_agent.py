@@ -87,6 +87,7 @@ def test_large_networks_pick_a_row_of_outer_products() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("design", DESIGNS)
 def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
     one, belief, contexts = _played(design)
@@ -125,6 +126,7 @@ def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_is_missing_changes_nothing_but_the_clock(design: Any) -> None:
     one, belief, contexts = _played(design, scale="online")

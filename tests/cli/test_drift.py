@@ -74,6 +74,7 @@ def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("options", "says"),
     [

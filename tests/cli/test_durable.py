@@ -223,6 +223,7 @@ def test_predictions_are_those_that_are_scored(credo: Command, tmp_path: Path, s
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_predictions_go_on_where_a_new_class_comes(credo: Command, tmp_path: Path, suffix: str) -> None:
     names = ["v" if i == 1010 else "tu"[i % 2] if i % 50 else "" for i in range(1020)]

@@ -131,8 +131,16 @@ def test_every_kind_of_learner_runs(credo: Command, tmp_path: Path, options: str
     ("options", "words"),
     [
         ("--iterations 2", "full posterior by bong, lin-hess, 2 iterations"),
-        ("--method blr", "full posterior by blr, lin-hess, 5 iterations, learning rate 0.5"),
-        ("--method bog --learning-rate 0.02", "full posterior by bog, lin-hess, learning rate 0.02"),
+        pytest.param(
+            "--method blr",
+            "full posterior by blr, lin-hess, 5 iterations, learning rate 0.5",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "--method bog --learning-rate 0.02",
+            "full posterior by bog, lin-hess, learning rate 0.02",
+            marks=pytest.mark.thorough,
+        ),
         (
             "--method bbb --posterior low-rank:2 --curvature mc-hess --iterations 2",
             "low-rank:2 posterior by bbb, mc-hess, 2 iterations, learning rate 0.001",

@@ -53,6 +53,7 @@ def test_the_mean_moves_by_the_exact_posterior_and_the_covariance_is_conditioned
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_in_single_precision_a_tiny_noise_costs_few_digits(count: int) -> None:
     """The move and the variances against double precision, in posterior standard deviations; the worst of 20

@@ -120,6 +120,7 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_one_trace(room: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @both
 def test_it_maps_over_settings_and_states_and_differentiates(room: Any) -> None:
     def final(lr: Any) -> Any:

@@ -369,6 +369,7 @@ def test_an_account_of_a_row_has_its_forecast() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
 def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
     settings = resolve(Options(model=name), "regression", (8,), 0)

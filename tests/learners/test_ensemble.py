@@ -27,6 +27,7 @@ def bitwise(left: Any, right: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(("members", "outputs"), [(9, 0), (3, 2)])
 def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
     members: int, outputs: int
@@ -69,6 +70,7 @@ def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("analysis", ["perturbed", "etkf"])
 def test_with_many_members_and_noisy_dynamics_it_is_the_kalman_filter(analysis: Any) -> None:
     xs, ys = stream(P, T)

@@ -46,6 +46,7 @@ def test_the_linearized_forecast_of_a_linear_model_is_exact(learned: tuple[Any, 
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("method", ["mc", "linearized-mc"])
 @pytest.mark.parametrize("known", [True, False])
 def test_monte_carlo_forecasts_of_a_linear_model_agree_within_standard_errors(

@@ -99,6 +99,7 @@ def test_beliefs_forecasts_and_evidence_are_those_of_the_batch_posterior(classes
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 def test_the_evidence_of_all_labels_sums_to_one_and_is_that_of_the_forecast(tied: bool) -> None:
     xs, ys = rows_of(30, 4, 3, missing=0.1)
@@ -283,6 +284,7 @@ def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, ti
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 def test_a_widened_belief_is_the_one_of_a_learner_that_began_with_all_columns_and_classes(tied: bool) -> None:
     xs, ys = map(jnp.asarray, rows_of(20, 4, 3, missing=0.1))
@@ -309,6 +311,7 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(tied: bool, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 def test_single_precision_agrees_with_double(tied: bool) -> None:
     xs, ys = rows_of(300, 4, 3, missing=0.1)
@@ -339,6 +342,7 @@ def test_the_pieces_of_a_student_density_have_the_digits_of_their_dtype(dtype: A
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 def test_draws_have_the_moments_of_the_belief(tied: bool) -> None:
     xs, ys = rows_of(30, 2, 3)
@@ -400,6 +404,7 @@ def test_a_drawn_function_is_the_rule_of_bayes_with_its_parameters() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @TIED
 def test_a_change_is_found_by_run_lengths_whose_evidence_is_that_of_all_segmentations(tied: bool) -> None:
     xs, ys = map(jnp.asarray, rows_of(5, 2, 2))

@@ -56,6 +56,7 @@ def posterior(
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @KERNEL
 def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> None:
     (xs, ys), (at, _) = rows_of(12), rows_of(5, seed=1)

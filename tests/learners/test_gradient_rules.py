@@ -182,6 +182,7 @@ def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("rule", ["bog", "bbb"])
 def test_the_directions_of_a_low_rank_belief_move(rule: str) -> None:
     """At W = 0 the gradient by W vanishes: without a random start the method is silently diagonal."""

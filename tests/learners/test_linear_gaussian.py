@@ -176,6 +176,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(family: Any, known: b
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("weight", [0.5, 2.0, 3.0])
 def test_a_weight_counts_an_observation_so_many_times(weight: float) -> None:
     xs, ys = arrays(*stream(P, 1))

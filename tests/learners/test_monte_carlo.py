@@ -65,6 +65,7 @@ def unbiased(got: Any, want: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("antithetic", [False, True])
 def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: bool) -> None:
     slope, _, outer = expected(COV)
@@ -87,6 +88,7 @@ def test_mc_ef_by_hand() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -> None:
     """Before it is cut off at 0, where precision would be taken away."""
@@ -106,6 +108,7 @@ def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_measured_diagonal_never_takes_precision_away(estimator: Any) -> None:
     cov = DiagonalCovariance(VAR)
@@ -132,6 +135,7 @@ def semi_definite(bend: np.ndarray, rank: int) -> np.ndarray:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("draws", [1, 5])
 def test_mc_hess_of_a_full_belief_is_the_negative_part_of_the_mean_hessian(draws: int) -> None:
     slope, bend = mean_hessian(draws)
@@ -175,7 +179,14 @@ def spiked(size: int, scales: np.ndarray) -> tuple[Problem, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rank", "rounds", "tolerance"), [(3, 0, 1e-1), (3, 3, 1e-4), (12, 0, 1e-10)])
+@pytest.mark.parametrize(
+    ("rank", "rounds", "tolerance"),
+    [
+        pytest.param(3, 0, 1e-1, marks=pytest.mark.thorough),
+        (3, 3, 1e-4),
+        pytest.param(12, 0, 1e-10, marks=pytest.mark.thorough),
+    ],
+)
 def test_mc_hess_of_a_low_rank_belief_finds_the_leading_directions(
     rank: int, rounds: int, tolerance: float
 ) -> None:
@@ -258,6 +269,7 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian])
 def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> None:
     start = jnp.asarray(PROBLEM.mean)
@@ -268,6 +280,7 @@ def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("family", ["rows", "matrix", "diagonal"])
 def test_with_draws_in_common_the_iterations_settle(family: str) -> None:
     """They then follow one objective; with new draws each time they do not settle."""

@@ -172,6 +172,7 @@ def test_draws_of_the_outputs_of_affine_models_have_the_distribution_of_draws_of
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Diagonal(), credo.LowRank(3)], ids=["diagonal", "low-rank"])
 def test_mean_hessians_of_networks_do_not_overshoot(family: Any) -> None:
     """Wide priors: the diagonal or a few directions of the Hessian say too little of the step's curvature."""

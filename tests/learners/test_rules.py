@@ -76,6 +76,7 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
 def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None:
     """Also `BONGRule(iterations)` without step control, with either gain, as a full covariance keeps all."""

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.learners.over_devices import CLASSES, RANK
+from tests.tiers import few
 
 import credo
 from credo.core.errors import CredoError
@@ -40,7 +41,7 @@ def test_four_devices_have_the_numbers_of_one_and_exchange_a_gram_matrix() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [1, 3, 4])
+@pytest.mark.parametrize("parts", few([1, 3, 4], 3))
 def test_each_number_lies_in_one_place_and_comes_back(parts: int) -> None:
     params = {"a": jnp.zeros((5, 2, 3)), "b": jnp.zeros(4), "c": jnp.zeros(()), "d": jnp.zeros((3, 7))}
     tree = jax.tree.map(lambda leaf: jax.random.normal(jax.random.key(leaf.size), leaf.shape), params)

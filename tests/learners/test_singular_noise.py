@@ -79,6 +79,7 @@ def reference(turn: Any, look: Any, drift: Any, noise: Any, ys: Any) -> tuple[np
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("moving", [True, False], ids=["moving", "still"])
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize(("states", "outputs"), SHAPES)

@@ -47,7 +47,7 @@ def features(row: dict[str, float]) -> dict[str, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_a_session_loses_no_row(count: int) -> None:
     data = rows(count)
     session = Session.from_rows(data[:50], "y", model="linear", task="regression")
@@ -91,7 +91,7 @@ def test_a_forecast_of_a_session_does_not_wait_for_another_thread_that_learns() 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_an_estimator_of_scikit_learn_loses_no_row(count: int) -> None:
     data = rows(count)
     x, y = np.array([[row["a"], row["b"]] for row in data]), np.array([row["y"] for row in data])
@@ -108,7 +108,7 @@ def test_an_estimator_of_scikit_learn_loses_no_row(count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_asked_about(count: int) -> None:
     data = rows(count)
     model = credo.RiverRegressor("linear")
@@ -129,7 +129,7 @@ def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_ask
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_a_bandit_issues_no_id_twice_and_learns_each_reward_once(count: int) -> None:
     agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
     bandit = bandits.Bandit(agent, window=2 * count)

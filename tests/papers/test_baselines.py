@@ -70,6 +70,7 @@ def test_new_features_predict_on_the_memory_what_the_old_ones_did() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("resampling", ["poisson", "double"])
 def test_members_learn_as_often_as_they_drew_and_are_asked_alike(resampling: Any) -> None:
     inner = credo.extended_kalman(MODEL)

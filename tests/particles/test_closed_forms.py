@@ -240,6 +240,7 @@ def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows(
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("kind", ["random-walk", "langevin"])
 def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
     count, mean, cov = 4000, np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])

@@ -52,6 +52,7 @@ def test_a_smooth_set_keeps_mean_and_covariance() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_sets_without_a_density_have_a_finite_one(dtype: Any) -> None:
     equal, line = np.full((4, 2), 3.3), np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])

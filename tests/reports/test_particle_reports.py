@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.tiers import few
 
 import credo
 
@@ -84,7 +85,7 @@ def test_a_particle_whose_weight_vanished_can_come_back() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("threshold", few([0.0, 0.5, 1.0], 0.5))
 def test_the_evidence_is_right_whether_or_not_particles_are_resampled(threshold: float) -> None:
     """baggepinnen/LowLevelParticleFilters.jl#134: the evidence is wrong unless each step is resampled."""
     many = swarm(4000, threshold=threshold)

@@ -41,6 +41,7 @@ LAWS = {
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", LAWS)
 def test_the_distribution_is_that_of_the_covariance(name: str) -> None:
     many = LAWS[name]()
@@ -60,6 +61,7 @@ def test_the_distribution_is_that_of_the_covariance(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", LAWS)
 def test_thompson_chooses_arms_as_often_as_by_the_covariance(name: str) -> None:
     many = LAWS[name]()

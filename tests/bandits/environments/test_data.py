@@ -84,6 +84,7 @@ def test_a_replay_by_propensities_has_the_rewards_of_the_agent_itself() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["wine", "mnist-5000"])
 def test_a_classification_is_loaded_by_its_name(name: str) -> None:
     pytest.importorskip("sklearn")

@@ -46,6 +46,7 @@ def test_asymptotic_intervals_cover_at_the_nominal_rate(
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["ips", "snips", "dr"])
 def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorName) -> None:
     """Logs of Thompson sampling on two Bernoulli arms, and the value of the arm that it leaves alone."""
@@ -110,6 +111,7 @@ def test_intervals_for_any_distribution_cover_and_say_so(name: EstimatorName, in
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["ips", "dr"])
 def test_a_confidence_sequence_holds_at_all_times_together(name: EstimatorName) -> None:
     bounds = [

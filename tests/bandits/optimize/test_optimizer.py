@@ -38,6 +38,7 @@ def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) -> None:
     best = _told(acquisition=acquisition, seed=3)
@@ -83,6 +84,7 @@ def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(acquisition: Any) -> None:
     best, believer = (_told(acquisition=acquisition, seed=5) for _ in range(2))

@@ -41,6 +41,7 @@ def program(rule: str, curvature: Any, family: str, parameters: int = P) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.table
 @pytest.mark.parametrize("rule", ["bong", "blr", "bog"])
 def test_no_full_cell_factorises_or_multiplies_p_by_p_matrices_where_p_squared_suffices(rule: str) -> None:
     small, large = program(rule, "lin-hess", "full"), program(rule, "lin-hess", "full", 2 * P)
