@@ -104,7 +104,7 @@ def test_moments_of_new_inputs_begin_empty() -> None:
     compare(learner, lambda size: {"size": size}, absent=np.nan)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_ones() -> None:
     def bank(slots: int, known: int) -> Any:
         model = credo.Model(credo.MLP(slots, (2,)), credo.OpenCategorical(slots, known))

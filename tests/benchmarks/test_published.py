@@ -66,7 +66,7 @@ def test_draws_of_the_transcription_have_the_moments_that_credo_conditions_on() 
     np.testing.assert_allclose(end.mean, kept.mv(gradients.mean(axis=0)), atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_low_rank_transcriptions_learn_what_credo_learns() -> None:
     net = credo.MLP(3, (4,), "tanh")
     params = jax.tree.map(lambda v: v.astype(jnp.float64), net.init(0, (2,)))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.covariances.reference import close
+from tests.tiers import few
 
 import credo
 from credo.core.trees import ravel
@@ -149,7 +150,7 @@ FAMILIES = [Diagonal(), LowRank(2)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES, ids=["diagonal", "low-rank"])
+@pytest.mark.parametrize("family", few(FAMILIES, FAMILIES[1]), ids=["diagonal", "low-rank"])
 def test_learners_learn_the_same_from_outer_rows(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = credo.Model(NET, credo.Categorical(3))
     weights = jnp.asarray([1.0, 0.5, 0.0])

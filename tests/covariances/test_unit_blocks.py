@@ -60,24 +60,41 @@ def rows_of(outputs: int) -> tuple[OuterRows, np.ndarray]:
 @pytest.mark.parametrize("keep", KEEPS)
 def test_the_roles_agree_with_dense_matrices(keep: Any) -> None:
     cov, matrix = example(keep)
-    vector, noise = jnp.linspace(0.5, 1.5, P), jnp.linspace(0.1, 1.0, P)
-    close(cov.dense(), matrix)
-    close(cov.diag(), np.diag(matrix))
-    close(cov.logdet(), np.linalg.slogdet(matrix)[1])
-    close(cov.precise(vector), np.linalg.solve(matrix, vector))
-    close(cov.affine(vector, noise).dense(), np.diag(vector) @ matrix @ np.diag(vector) + np.diag(noise))
-    close(cov.rescale(vector).dense(), np.diag(vector) @ matrix @ np.diag(vector))
-    close(cov.scale(jnp.asarray(1.7)).dense(), 1.7 * matrix)
-    close(cov.add_precision(noise).dense(), np.linalg.inv(np.linalg.inv(matrix) + np.diag(noise)))
-    close(cov.mix(jnp.asarray(0.6), cov, jnp.asarray(0.3)).dense(), 0.66 * matrix)
-    moved = RNG.normal(size=(P, P))
-    close(cov.linear(jnp.asarray(moved), jnp.eye(P)).dense(), cut(moved @ matrix @ moved.T + np.eye(P)))
-    limit = np.full(P, 1.2)
+    vector, noise, moved = np.linspace(0.5, 1.5, P), np.linspace(0.1, 1.0, P), RNG.normal(size=(P, P))
+
+    @jax.jit
+    def roles(cov: UnitCovariance) -> tuple[Any, list[Any]]:
+        made = [
+            cov.affine(jnp.asarray(vector), jnp.asarray(noise)),
+            cov.rescale(jnp.asarray(vector)),
+            cov.scale(jnp.asarray(1.7)),
+            cov.add_precision(jnp.asarray(noise)),
+            cov.mix(jnp.asarray(0.6), cov, jnp.asarray(0.3)),
+            cov.linear(jnp.asarray(moved), jnp.eye(P)),
+            cov.affine_within(jnp.asarray(1.0), jnp.asarray(0.5), jnp.full(P, 1.2)),
+        ]
+        numbers = (cov.dense(), cov.diag(), cov.logdet(), cov.precise(jnp.asarray(vector)))
+        return (*numbers, *(one.dense() for one in made)), made
+
+    found, made = roles(cov)
     grown = matrix + 0.5 * np.eye(P)
-    within = np.sqrt(np.minimum(limit / np.diag(grown), 1.0))
-    got = cov.affine_within(jnp.asarray(1.0), jnp.asarray(0.5), jnp.asarray(limit))
-    close(got.dense(), np.diag(within) @ grown @ np.diag(within))
-    for other in (got, cov.add_precision(noise), cov.scale(jnp.asarray(2.0))):
+    within = np.sqrt(np.minimum(1.2 / np.diag(grown), 1.0))
+    wanted = (
+        matrix,
+        np.diag(matrix),
+        np.linalg.slogdet(matrix)[1],
+        np.linalg.solve(matrix, vector),
+        np.diag(vector) @ matrix @ np.diag(vector) + np.diag(noise),
+        np.diag(vector) @ matrix @ np.diag(vector),
+        1.7 * matrix,
+        np.linalg.inv(np.linalg.inv(matrix) + np.diag(noise)),
+        0.66 * matrix,
+        cut(moved @ matrix @ moved.T + np.eye(P)),
+        np.diag(within) @ grown @ np.diag(within),
+    )
+    for got, want in zip(found, wanted, strict=True):
+        close(got, want)
+    for other in (made[-1], made[3], made[2]):
         assert alike(other, cov)
 
 

@@ -373,7 +373,7 @@ def test_the_expected_label_has_logits_with_the_moments_of_drawn_functions(name:
     xs, ys = rows_of(25, 3, 2 if name == "two" else 3, missing=0.1)
     learner = credo.GaussianClasses(3, likelihood, tied, share=0.7, **NUMBERS)
     belief, _ = credo.run(learner, learner.init(), jnp.asarray(xs), jnp.asarray(ys))
-    x, n = jnp.asarray([0.4, jnp.nan, -0.3]), 20000
+    x, n = jnp.asarray([0.4, jnp.nan, -0.3]), 4000
     distribution: Any = learner.expect(belief, x)
     function_of = jax.jit(jax.vmap(lambda key: learner.sample_function(belief, key)(x)))
     probs = function_of(jax.random.split(jax.random.key(1), n))

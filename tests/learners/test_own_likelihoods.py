@@ -94,7 +94,7 @@ def claimed(name: str, var: float, method: str) -> tuple[float, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("var", few(VARS, 100.0))
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", few(LIKELIHOODS, "exponential"))
 def test_intervals_of_the_iterated_filter_hold_the_truth_as_often_as_they_say(name: str, var: float) -> None:
     covered, lost = honesty("iterated_ekf", name, var)
     share, sets = claimed(name, var, "iterated_ekf")

@@ -89,7 +89,7 @@ def test_conditions_that_cannot_be_are_refused(bounds: Any, words: str) -> None:
         optimize.given((0.0, 1.0), kind="a", other="b")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_search_finds_the_best_branch_and_its_file_goes_on(tmp_path: Path) -> None:
     def loss(point: Any) -> float:
         if point["kind"] == "tree":

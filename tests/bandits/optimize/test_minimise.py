@@ -43,7 +43,7 @@ def test_the_minimum_of_a_smooth_function_is_found_to_five_digits() -> None:
         assert bandits.minimize(bowl, [[-2, 2], [-2, 2]], evaluations=25, seed=seed).best[1] < 3e-5
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_search_keeps_away_from_trials_that_fail(tmp_path: Path) -> None:
     def half(x: Any) -> float | None:
         return None if x[0] + x[1] < 8.0 else _branin(x)  # one of the three minima fails
