@@ -108,10 +108,11 @@ def test_the_same_rows_are_believed_under_other_numbers() -> None:
     close(moved.dual, theirs.dual)
     close(learner.log_evidence(moved), other.log_evidence(theirs))
 
+    @jax.jit
     def evidence(length: Any) -> Any:
         return learner.log_evidence(learner.condition(credo.replace(belief, length=length)))
 
-    slope, step = jax.grad(evidence)(belief.length), 1e-6
+    slope, step = jax.jit(jax.grad(evidence))(belief.length), 1e-6
     for j in range(3):
         move = step * jnp.eye(3)[j]
         ends = evidence(belief.length + move) - evidence(belief.length - move)
@@ -177,7 +178,7 @@ def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None
     def values(key: Any) -> Any:
         return jax.vmap(learner.sample_function(belief, key))(at)
 
-    drawn = jax.vmap(values)(jax.random.split(jax.random.key(0), count))
+    drawn = jax.jit(jax.vmap(values))(jax.random.split(jax.random.key(0), count))
     # five standard errors of a mean, and of a covariance; waves are independent from draw to draw
     sd = np.sqrt(np.diag(cov))
     assert np.all(np.abs(drawn.mean(0) - mean) < 5 * sd / np.sqrt(count))

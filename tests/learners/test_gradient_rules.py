@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.learners.grid_reference import FAMILIES, Problem, compiled, elbo_steps
 from tests.learners.reference import close, linear
+from tests.tiers import few
 
 import credo
 
@@ -241,15 +242,15 @@ def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejecte
 
 
 @pytest.mark.slow
-def test_small_steps_do_not_depend_on_the_retraction_to_first_order() -> None:
-    for family in FAMILIES.values():
-        gaps = []
-        for rate in (1e-2, 5e-3):
-            learners = [
-                credo.bbb(PROBLEM.model, family, learning_rate=rate, iterations=2, retraction=how)
-                for how in ("safe", "exact")
-            ]
-            (safe, _), (exact, told) = PROBLEM.updates(learners, var=VAR)
-            assert bool(told.ok)
-            gaps.append(np.abs(np.asarray(safe.cov.dense()) - np.asarray(exact.cov.dense())).max())
-        assert gaps[1] <= 0.3 * gaps[0] or gaps[0] < 1e-14, (family, gaps)
+@pytest.mark.parametrize("name", few(FAMILIES, "full"))
+def test_small_steps_do_not_depend_on_the_retraction_to_first_order(name: str) -> None:
+    gaps = []
+    for rate in (1e-2, 5e-3):
+        learners = [
+            credo.bbb(PROBLEM.model, FAMILIES[name], learning_rate=rate, iterations=2, retraction=how)
+            for how in ("safe", "exact")
+        ]
+        (safe, _), (exact, told) = PROBLEM.updates(learners, var=VAR)
+        assert bool(told.ok)
+        gaps.append(np.abs(np.asarray(safe.cov.dense()) - np.asarray(exact.cov.dense())).max())
+    assert gaps[1] <= 0.3 * gaps[0] or gaps[0] < 1e-14, gaps

@@ -255,9 +255,8 @@ KEPT = (
     "variances, `GaussianClasses`",
     "dispersion, means near 1",
     'rate, `Poisson("secant")`',
-    'hazard, `RunLength`, `overflow="resample"`',
 )
-"""One learner of each scale; the others are in the thorough tier."""
+"""One learner of each scale; the others and hazards are in the thorough tier."""
 
 
 @pytest.mark.slow

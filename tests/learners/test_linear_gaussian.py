@@ -244,6 +244,7 @@ def test_a_step_of_a_kalman_filter_with_diagonal_noise_has_no_eigenvectors() -> 
 
 @pytest.mark.slow
 def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
+    @jax.jit
     def evidence(scale: Any) -> Any:
         learner = credo.kalman(jnp.eye(2), jnp.eye(1, 2), scale * jnp.eye(2), 0.1)
         _, trace = credo.run(learner, learner.init(jnp.zeros(2)), None, jnp.ones((3, 1)))
@@ -251,7 +252,7 @@ def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
 
     step = 1e-6
     slope = (evidence(0.3 + step) - evidence(0.3 - step)) / (2 * step)
-    np.testing.assert_allclose(jax.grad(evidence)(0.3), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(evidence))(0.3), slope, rtol=1e-6)
 
 
 @pytest.mark.slow
