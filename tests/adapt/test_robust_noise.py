@@ -119,11 +119,11 @@ def test_forecasts_match_the_noise() -> None:
         (GammaWeight(KALMAN, 2.0, 3.0), 4.0, 1.5),
         (InverseWishartNoise(KALMAN, 5.0), 5.0, 1.0),
     ]:
-        forecast: Any = learner.forecast(belief, x)
+        forecast: Any = jax.jit(learner.forecast)(belief, x)
         density: Any = st.t(df, 3.0, np.sqrt(s + 0.3 * level))
         close(forecast.log_prob(4.0), density.logpdf(4.0))
         close(forecast.var, density.var())
-        _, info = learner.update(belief, x, 4.0)
+        _, info = jax.jit(learner.update)(belief, x, 4.0)
         close(info.log_evidence, density.logpdf(4.0))
         close(forecast.quantile(0.9), density.ppf(0.9), 1e-8)
         close(learner.forecast(belief, x, method="plugin").var, st.t(df, 3.0, np.sqrt(0.3 * level)).var())

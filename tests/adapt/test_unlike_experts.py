@@ -28,9 +28,10 @@ def test_unlike_experts_follow_the_recursion_of_magill_in_the_order_of_the_learn
     switch = np.full((count, count), 0.1 / (count - 1))
     np.fill_diagonal(switch, 0.9)
     weights, beliefs, logs = np.full(count, 1 / count), [begin(one) for one in LEARNERS], []
+    verbs = [jax.jit(one.step) for one in LEARNERS]
     for x, y in zip(XS, YS, strict=True):
         weights = switch.T @ weights
-        steps = [one.step(belief, x, y) for one, belief in zip(LEARNERS, beliefs, strict=True)]
+        steps = [step(belief, x, y) for step, belief in zip(verbs, beliefs, strict=True)]
         beliefs = [belief for belief, _ in steps]
         joint = weights * np.exp([float(info.log_evidence) for _, info in steps])
         logs.append(np.log(joint.sum()))

@@ -40,8 +40,12 @@ TABLE = {
 }
 """The distance of the ranks from uniform ones, by method and world, as the page has it."""
 
-SAMPLE = (("bootstrap", "bimodal"), ("guard", "bimodal"), ("linear-2", "linear"))
-"""What runs every time."""
+SAMPLE = (
+    pytest.param("bootstrap", "bimodal", marks=pytest.mark.thorough),
+    ("guard", "bimodal"),
+    pytest.param("linear-2", "linear", marks=pytest.mark.thorough),
+)
+"""What runs beside the whole table."""
 
 
 @pytest.mark.slow

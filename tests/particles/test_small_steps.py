@@ -37,16 +37,14 @@ def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_
         return places
 
     first, wanted = Stage.first(values, logs, steep(values)), jnp.asarray(150.0)
+    stages = {}
+    for most in (1, 2, 4, 30):
+        program = jax.jit(lambda key, most=most: temper(key, first, steep, still, wanted, "systematic", most))
+        stages[most] = program(jax.random.key(0))
     for most in (1, 2, 4):
-        last = temper(jax.random.key(0), first, steep, still, wanted, "systematic", most)
-        assert int(last.number) == most and float(last.temperature) == 1.0
-    free = temper(jax.random.key(0), first, steep, still, wanted, "systematic", 30)
-    assert 4 < int(free.number) < 30
-    np.testing.assert_allclose(
-        temper(jax.random.key(0), first, steep, still, wanted, "systematic", 1).log_evidence,
-        jax.nn.logsumexp(logs + steep(values)),
-        rtol=1e-12,
-    )
+        assert int(stages[most].number) == most and float(stages[most].temperature) == 1.0
+    assert 4 < int(stages[30].number) < 30
+    np.testing.assert_allclose(stages[1].log_evidence, jax.nn.logsumexp(logs + steep(values)), rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -67,11 +67,11 @@ def test_a_log_that_hardly_tries_an_arm_has_an_interval_that_says_so() -> None:
 
 
 def _thompson_logs(runs: int, rows: int, means: np.ndarray, floor: float) -> list[Log]:
-    """Logs of Thompson sampling on Bernoulli arms, which finds its probabilities from 200 draws."""
+    """Logs of Thompson sampling on Bernoulli arms, which finds its probabilities from 50 draws."""
     rng, run, arms = np.random.default_rng(11), np.arange(runs), len(means)
     wins, losses, columns = np.ones((runs, arms)), np.ones((runs, arms)), []
     for _ in range(rows):
-        best = rng.beta(wins[:, None], losses[:, None], (runs, 200, arms)).argmax(axis=2)
+        best = rng.beta(wins[:, None], losses[:, None], (runs, 50, arms)).argmax(axis=2)
         share = np.stack([(best == arm).mean(axis=1) for arm in range(arms)], axis=1)
         pmfs = floor + (1.0 - arms * floor) * share
         chosen = draw(pmfs, rng)

@@ -234,8 +234,13 @@ def test_a_value_that_is_not_finite_changes_no_trials() -> None:
 def test_a_search_beats_points_at_random() -> None:
     seeds, length = 24, 8
     keys = jax.random.split(jax.random.key(11), seeds)
-    starts = jax.vmap(lambda key: SEARCH.start(key, capacity=length))(keys)
-    values = jax.vmap(lambda trials: jax.lax.scan(_trial, trials, length=length)[1][1])(starts)
+
+    @jax.jit
+    @jax.vmap
+    def found(key: Any) -> Any:
+        return jax.lax.scan(_trial, SEARCH.start(key, capacity=length), length=length)[1][1]
+
+    values = found(keys)
     grid = jnp.linspace(-4.0, 4.0, 4001)
     top = float(_curve(grid).max())
     ours = top - np.asarray(values).max(axis=1)
