@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.streams.setups import bitwise
 
 import credo
 from credo.core.errors import CredoError, FormatError
@@ -24,6 +25,8 @@ from credo.flows import (
 )
 from credo.flows.objective import mismatch
 from credo.flows.simulated import Simulation
+from credo.flows.storage import read_training, write_training
+from credo.flows.train import _begin
 
 TASKS = LinearGaussianTasks(
     jnp.array([[0.9, 0.2], [0.0, 0.7]]), 0.5, jnp.array([[1.0, 0.5]]), 0.3, length=5, particles=32
@@ -59,6 +62,13 @@ def test_training_reaches_the_floor_from_above_and_goes_on_bit_by_bit(tmp_path: 
     with pytest.raises(FormatError, match="another tasks"):
         other = credo.replace(TASKS, transition=2.0 * TASKS.transition)
         train(other, OPERATOR, plan=PLAN, key=3, out=tmp_path / "parts")
+
+
+def test_a_training_without_validation_comes_back_from_its_file(tmp_path: Path) -> None:
+    state = _begin(TASKS, OPERATOR, PLAN, jax.random.key(0))
+    path, header, history = tmp_path / "training.safetensors", {"plan": "a plan"}, History((1.5,), (1.0,))
+    write_training(path, header, state, history)
+    bitwise(read_training(path, header, state), (state, history))
 
 
 @pytest.mark.slow

@@ -121,6 +121,10 @@ class Plan:
         return optax.chain(*parts)
 
 
+NO_LOSS = 1e18
+"""The loss of the best validation before there is one: a file holds no number that is larger."""
+
+
 @record
 class Training:
     """The state of a training.
@@ -238,7 +242,7 @@ def train(
             write_training(file, header, state, history)
         if progress is not None:
             progress(history)
-    params = state.best if plan.sequences and bool(jnp.isfinite(state.best_loss)) else state.average
+    params = state.best if plan.sequences and bool(state.best_loss < NO_LOSS) else state.average
     result: O = replace(cast(Any, operator), params=params)
     if out is not None:
         notes = {"plan": _settings(plan), "tasks": repr(tasks), "steps": int(state.step)}
@@ -259,7 +263,7 @@ def _begin(tasks: Tasks[Any], operator: FlowOperator, plan: Plan, key: Array) ->
         step=jnp.zeros((), jnp.int32),
         rate=jnp.ones((), jnp.float32),
         best=params,
-        best_loss=jnp.asarray(jnp.inf, jnp.float32),
+        best_loss=jnp.asarray(NO_LOSS, jnp.float32),
         stale=jnp.zeros((), jnp.int32),
     )
 
