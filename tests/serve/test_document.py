@@ -17,7 +17,7 @@ from tests.serve.conftest import LINEAR, Host, ready, row
 from credo.serve.app import build_app
 from credo.serve.service import Service
 
-EXAMPLES = max(10, settings.default.max_examples // 20)
+EXAMPLES = max(10, settings().max_examples // 20)
 """Requests of each operation: 10, and 25 with `HYPOTHESIS_PROFILE=thorough`."""
 
 BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0}
