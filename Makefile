@@ -4,7 +4,7 @@
 # make test-rest what make test-all runs after make test
 # make affected  the quick tests that a change can reach: since the branch left its upstream, or since SINCE=COMMIT
 # make costs     what each test costs, traced, lowered, compiled and run; ARGS="tests/adapt --tests" looks closer
-# make thorough  what the other tests sample, in full, before a release: half an hour more
+# make thorough  what the other tests sample, in full, before a release: forty minutes more
 # make soak      a million rows of every learner that hurt, and a run that is killed again and again; for hours
 # make mutants   two hundred small changes of the package, and which of them what tests notice; for hours
 # make bench     speed and scores beside named peers, into benchmarks/results.json and the pages; ARGS="--only estimators" runs one
