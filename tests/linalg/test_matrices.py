@@ -13,6 +13,7 @@ from credo.linalg.matrices import (
     cholesky,
     diagonal,
     eigh,
+    on_diagonal,
     psd_root,
     raised,
     safe_sqrt,
@@ -77,6 +78,8 @@ def test_parts_of_a_matrix_are_exact_whatever_its_size(size: int) -> None:
     np.testing.assert_array_equal(raised(jnp.asarray(matrix), jnp.asarray(noise)), matrix + np.diag(noise))
     np.testing.assert_array_equal(raised(jnp.asarray(matrix), jnp.asarray(2.0)), matrix + 2.0 * np.eye(size))
     assert np.isnan(cholesky(jnp.asarray(-matrix))).any()
+    stack = np.stack([noise, np.full(size, np.inf)])
+    np.testing.assert_array_equal(on_diagonal(jnp.asarray(stack)), np.stack([np.diag(one) for one in stack]))
 
 
 def test_safe_sqrt_has_derivative_zero_at_zero_and_below() -> None:

@@ -46,6 +46,7 @@ __all__ = [
     "log_det",
     "lower",
     "mixing",
+    "on_diagonal",
     "precision",
     "psd_root",
     "raised",
@@ -78,6 +79,18 @@ def _identity(size: int, dtype: np.dtype) -> np.ndarray:
     eye = np.eye(size, dtype=dtype)
     eye.setflags(write=False)
     return eye
+
+
+def on_diagonal(values: Array) -> Array:
+    """Numbers (..., n) as diagonal matrices (..., n, n), for small n by one constant for all of a program.
+
+    `jnp.diag` compares numbers of rows and columns. XLA moves that out of a loop once for each of its uses,
+    no longer sees that these are equal, and computes in every use what depends on it.
+    """
+    size = values.shape[-1]
+    if size > SMALL:
+        return jnp.where(jnp.eye(size, dtype=bool), values[..., None], 0)
+    return jnp.where(jnp.asarray(_identity(size, np.dtype(bool))), values[..., None], 0)
 
 
 def lower(size: int) -> Array:
@@ -207,7 +220,10 @@ def _reflected(matrix: Array, right: Array) -> Array:
     size = matrix.shape[-1]
     largest = jnp.max(jnp.abs(matrix), axis=1, keepdims=True)
     level = jnp.where(largest > 0, largest, jnp.ones_like(largest))
-    both = jnp.linalg.qr(jnp.concatenate([matrix / level, right / level], axis=1), mode="r")
+    # What lies below the triangle is not read. Blanking it takes a mask, of which XLA keeps
+    # one for each use, and solves for each.
+    columns, _ = jnp.linalg.qr(jnp.concatenate([matrix / level, right / level], axis=1), mode="raw")
+    both = columns.T
     solved: Array = jsl.solve_triangular(both[:, :size], both[:, size:])
     return solved
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from credo.core.platforms import accelerated, in_branch, over_rows
 from credo.core.records import record
 from credo.core.types import Array
-from credo.linalg.matrices import column_sums, scale_rows, symmetric
+from credo.linalg.matrices import column_sums, on_diagonal, scale_rows, symmetric
 
 __all__ = [
     "LayerProducts",
@@ -50,7 +50,7 @@ def width(deltas: Array) -> int:
 def spread_deltas(deltas: Array) -> Array:
     """Deltas as an array (G, K, m), whichever way they are kept."""
     if deltas.ndim == 2:
-        return jax.vmap(jnp.diag)(deltas)
+        return on_diagonal(deltas)
     return deltas
 
 
