@@ -10,6 +10,7 @@ import re
 import shlex
 import signal
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.tiers import few
 
 import credo
 from credo.cli.main import main
+from credo.core.actors import join_cluster
 from credo.core.parallel import Crew
 from credo.core.places import Address
 from credo.core.processes import Process
@@ -306,6 +308,20 @@ def test_without_ray_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch
         learn_keyed(write(tmp_path / "t.csv", lines()), tmp_path / "run", options)
     with pytest.raises(credo.CredoError, match=r"`ray` needs the package ray"):
         Crew(2, ray="10.0.0.1:6379")
+
+
+@pytest.mark.parametrize("kind", [Exception, ConnectionError, RuntimeError])
+def test_a_part_of_ray_that_dies_while_it_starts_is_no_bug_of_credo(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(*_: object, **__: object) -> None:
+        raise kind("The current node timed out during startup. This could happen for many reasons.\nMore.")
+
+    fake = types.SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    said = "^no cluster of Ray answers at local: The current node timed out during startup.$"
+    with pytest.raises(credo.DataError, match=said):
+        join_cluster("local")
 
 
 @pytest.mark.thorough

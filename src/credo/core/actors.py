@@ -78,10 +78,13 @@ def join_cluster(address: str) -> None:
         try:
             where = None if address == "local" else address
             ray.init(where, log_to_driver=False, configure_logging=False, include_dashboard=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise DataError(
-                f"no cluster of Ray answers at {address}: {str(error).splitlines()[0]}."
-            ) from None
+        except Exception as error:  # Ray raises it by itself where a part of it dies while it starts
+            raise DataError(f"no cluster of Ray answers at {address}: {_first_sentence(error)}.") from None
+
+
+def _first_sentence(error: Exception) -> str:
+    """The first sentence of an error, without its point."""
+    return str(error).split("\n", 1)[0].split(". ", 1)[0].rstrip(".")
 
 
 class _ActorDesk:
