@@ -35,6 +35,11 @@ LINES = 4
 GROWTH = 200
 """The number of rows with new columns, which a model may be sent by mistake as well."""
 
+MOST_NEW = 300
+"""The most new columns of a row of the attack `wide growth`: 1, 1 + step, ... and from the start again."""
+
+STEP = 37
+
 Sent = tuple[str, bytes, str]
 """The path, the body and more of the head of a request."""
 
@@ -59,9 +64,15 @@ def bodies_of(attack: str, line: int) -> Iterator[Sent]:
             one = row(rng, "linear")
             one["x"][f"new-{number}"] = 1.0
             yield f"/v1/models/{name}/learn", json.dumps(one).encode(), ""
+    elif attack == "wide growth":
+        rng = random.Random(LINES + line)  # other ids than those of `growth`
+        for number in range(line, GROWTH, LINES):
+            one = row(rng, "linear")
+            one["x"] |= {f"new-{number}-{place}": 1.0 for place in range(1 + number * STEP % MOST_NEW)}
+            yield "/v1/models/other/learn", json.dumps(one).encode(), ""
 
 
-ATTACKS = ("surrogates", "columns", "heads", "origins", "growth", "growth of the same")
+ATTACKS = ("surrogates", "columns", "heads", "origins", "growth", "growth of the same", "wide growth")
 
 
 async def half_heads(port: int) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import credo
+from credo.live import encoding
 from credo.live.encoding import GrowingEncoder
 from credo.sessions import Session
 from credo.tables import Chunk, ColumnSpec, Schema, TargetSpec, infer_schema
@@ -119,6 +120,31 @@ def test_where_there_is_no_room_a_column_stays_out() -> None:
     growing.wake_all(chunk)
     assert [column.name for column in growing.schema.late] == ["b"]
     assert "there is no room for it" in str(growing.schema.dropped[0])
+
+
+def test_columns_that_come_in_one_row_are_taken_in_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+    cells = {f"n{place:03}": [float(place)] for place in range(60)}
+    cells["n007"] = [np.nan]  # has no value yet
+    together, one_by_one = (GrowingEncoder(schema, 3.0) for _ in range(2))
+    for growing in (together, one_by_one):
+        growing.admit_width = lambda width: width <= 100
+    for name in sorted(cells):
+        one_by_one.wake_all(Chunk({name: cells[name]}, np.arange(1, 2)))
+    made: list[Schema] = []
+    encoder_of = encoding.Encoder
+
+    def counted(schema: Schema, **words: Any) -> Any:
+        made.append(schema)
+        return encoder_of(schema, **words)
+
+    said: list[str] = []
+    together.notify = said.append
+    monkeypatch.setattr(encoding, "Encoder", counted)
+    together.wake_all(Chunk(cells, np.arange(1, 2)))
+    assert together.schema == one_by_one.schema and together.schema.width <= 100
+    assert len(together.schema.late) + len(together.schema.dropped) == 59 == len(said)
+    assert together.schema.dropped and len(made) == 1
 
 
 def test_the_first_value_says_what_a_column_holds() -> None:

@@ -212,7 +212,24 @@ def test_a_misspelt_column_is_named_and_many_new_ones_are_refused(host: Host) ->
     wide = {f"new-{number}": 1.0 for number in range(requests.NEW + 1)}
     refused = host.post(LEARN, json={"id": "wide", "x": {**good["x"], **wide}, "y": 1.0})
     assert refused.status_code == 422
-    assert refused.json()["detail"] == "x must bring at most 100 new columns; got 101."
+    assert refused.json()["detail"] == "x must bring at most 300 new columns; got 301."
+    wider = {f"new-{number}": 1.0 for number in range(4_096)}
+    refused = host.post(LEARN, json={"id": "wide", "x": {**good["x"], **wider}, "y": 1.0})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "x must have at most 4,096 columns; got 4,099."
+
+
+def test_the_most_columns_of_a_row_are_an_option(tmp_path: Path) -> None:
+    with hosting(tmp_path, options=ServiceOptions(max_columns=3)) as client:
+        assert client.put("/v1/models/linear", json=LINEAR).status_code == 202
+        ready(client)
+        good = row(1)
+        assert client.post(LEARN, json=good).status_code == 200
+        four = {"id": "four", "x": {**good["x"], "d": 1.0}, "y": 1.0}
+        refused = client.post(LEARN, json=four)
+        assert refused.status_code == 422
+        assert refused.json()["detail"] == "x must have at most 3 columns; got 4."
+        assert client.get("/v1/models/linear").json()["learned"] == 1
 
 
 def test_long_bodies_are_read_one_after_the_other_in_a_quarter_of_the_time(

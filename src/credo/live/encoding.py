@@ -19,7 +19,7 @@ from credo.recipes.settings import Settings
 from credo.tables import BadRow, Chunk, Dropped, Encoder, EncoderState, Schema
 from credo.tables.cells import Cells, cell_text, is_missing, to_list
 from credo.tables.infer import MOST_CLASSES, late_column
-from credo.tables.schema import HOLDS
+from credo.tables.schema import HOLDS, ColumnSpec
 
 __all__ = [
     "MOST_LATE",
@@ -36,8 +36,10 @@ __all__ = [
 OTHER_UNITS = "the numbers of {} are unlike all before, ten in a row: they are standardised anew"
 """The message when the moments of numbers begin again."""
 
-MOST_LATE = 1000
-"""The most columns that may come after the first rows; others are left out."""
+MOST_LATE = 300
+"""The most columns that may come after the first rows; others are left out. With so many, a row of a linear
+model with a full covariance takes some 20 milliseconds, for which the other models of a service wait.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,24 +263,36 @@ class GrowingEncoder:
         return first, {name: to_list(chunk.columns[name])[first] for name in names}
 
     def _wake(self, cells: dict[str, object]) -> None:
-        """Take in columns by their first values; if there is no room for one, it stays out for good."""
+        """Take in columns by their first values; if there is no room for one, it stays out for good.
+
+        All of a row are taken in together: an encoder for each would cost the square of their number.
+        """
         only = {name: text or "" for name, text in self._only.items()}
+        taken: list[ColumnSpec] = []
+        left: list[Dropped] = []
+        said: list[str] = []
+        extent = self.schema.extent
         for name, cell in cells.items():
             column = late_column(name, cell, only.get(name, ""))
             if column is None:
-                self._leave_out(name, "its first value is nested, or no finite number")
+                left.append(Dropped(name, "its first value is nested, or no finite number"))
+                said.append(str(left[-1]))
                 continue
-            schema = self.schema.including([column])
-            if len(schema.late) > MOST_LATE or not self.admit_width(schema.width):
-                self._leave_out(name, "it came after the first rows, and there is no room for it")
+            wider = extent.with_column(column)
+            many = len(self.schema.late) + len(taken) >= MOST_LATE
+            if many or (wider.room > extent.room and not self.admit_width(wider.room)):
+                left.append(Dropped(name, "it came after the first rows, and there is no room for it"))
+                said.append(str(left[-1]))
                 continue
-            self.become(schema)
-            self.notify(f"column {name!r} has come, with {HOLDS[column.kind]}: it is learned from now on")
-
-    def _leave_out(self, name: str, why: str) -> None:
-        kept = tuple(column for column in self.schema.dropped if column.name != name)
-        self.become(dataclasses.replace(self.schema, dropped=(*kept, Dropped(name, why))))
-        self.notify(str(Dropped(name, why)))
+            taken.append(column)
+            extent = wider
+            said.append(f"column {name!r} has come, with {HOLDS[column.kind]}: it is learned from now on")
+        names = {one.name for one in left}
+        schema = self.schema.including(taken)
+        kept = tuple(column for column in schema.dropped if column.name not in names)
+        self.become(dataclasses.replace(schema, dropped=(*kept, *left)))
+        for sentence in said:
+            self.notify(sentence)
 
 
 def _any_width(width: int) -> bool:

@@ -22,6 +22,7 @@ class ServiceOptions:
         keep: how many days of lines stay in the journal, at least as many as ids are remembered; older ones
             move to files of Parquet. None keeps all.
         strict: whether rows must have the columns that a model began with, and no others.
+        max_columns: the most columns of a row; a row with more is refused before it is written.
 
     Raises:
         CredoError: a number is not above 0, or ids are to be remembered for longer than lines are kept.
@@ -54,6 +55,7 @@ class ServiceOptions:
         bool,
         Setting("Refuse rows that lack a column with which their model began, or bring another one."),
     ] = False
+    max_columns: Annotated[int, Setting("Refuse rows with more columns than this.", low=1)] = 4_096
 
     def __post_init__(self) -> None:
         require_settings(self)

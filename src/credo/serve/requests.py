@@ -27,6 +27,7 @@ from credo.serve.contents import (
     Predict,
     Reward,
 )
+from credo.serve.options import ServiceOptions
 from credo.serve.problems import Problem, encode
 from credo.tables.cells import label_text
 from credo.tables.schema import Kind, Schema
@@ -37,10 +38,10 @@ __all__ = ["BATCH", "Columns", "as_context", "read_lines", "read_object", "read_
 BATCH = 10_000
 """The most rows of a batch."""
 
-# How many new columns one row may bring, and how many columns a row may have at all. Each new column makes
-# a model grow, which takes time; a thousand misspelt ones are a mistake, and not a thousand inputs.
-NEW = 100
-WIDE = 10_000
+NEW = 300
+"""The most new columns of a row. Each makes a model grow, which takes time; a thousand misspelt ones are a
+mistake, and not a thousand inputs.
+"""
 
 NESTED = 8
 """The greatest depth to which objects of a context may be nested."""
@@ -134,10 +135,15 @@ def read_lines(body: bytes) -> list[dict[str, Any]]:
 
 
 def read_request(
-    kind: str, content: dict[str, Any], columns: Columns | None, *, strict: bool = False
+    kind: str,
+    content: dict[str, Any],
+    columns: Columns | None,
+    *,
+    strict: bool = False,
+    most: int = ServiceOptions.max_columns,
 ) -> tuple[str | None, Content]:
     """The id, which only what is to be forecast may lack, and what is to be written down; `columns` are those
-    of a table, which a row must have, and no others, if it is `strict`.
+    of a table, which a row must have, and no others, if it is `strict`. A row has at most so many columns.
     """
     fields = _FIELDS[kind]
     if not content.keys() <= fields.keys():
@@ -152,8 +158,8 @@ def read_request(
     if kind == "predict":
         if when is not None or columns.timed:
             when = _time(when, columns, id is not None)
-        return id, Predict(_row(content, columns, strict), when)
-    x: dict[str, Cell] = {} if kind == "label" else _row(content, columns, strict)
+        return id, Predict(_row(content, columns, strict, most), when)
+    x: dict[str, Cell] = {} if kind == "label" else _row(content, columns, strict, most)
     y = _target(content, columns)
     weight = content.get("weight")
     if weight is not None:
@@ -221,7 +227,7 @@ def _require_cell(field: str, value: Any, kind: Kind | None) -> None:
         raise CredoError.must_be(field, "a number, a text, a truth value or null", value)
 
 
-def _row(content: Mapping[str, Any], columns: Columns, strict: bool) -> dict[str, Cell]:
+def _row(content: Mapping[str, Any], columns: Columns, strict: bool, most: int) -> dict[str, Cell]:
     """The cells of a row, as they came: the object that was read is nobody else's."""
     x: Any = content.get("x")
     if not isinstance(x, dict):
@@ -231,17 +237,17 @@ def _row(content: Mapping[str, Any], columns: Columns, strict: bool) -> dict[str
         raise CredoError(f"x must not hold the target, {columns.target!r}.", field="x")
     kinds = columns.kinds
     if x.keys() != kinds.keys():
-        _require_columns(x, columns, strict)
+        _require_columns(x, columns, strict, most)
     for name, value in x.items():
         if type(value) is not float or not math.isfinite(value):  # as most cells are
             _require_cell(f"x.{name}", value, kinds.get(name))
     return x
 
 
-def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool) -> None:
+def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool, most: int) -> None:
     """Refuse a row of too many columns, or of too many new ones; a strict model takes no new one at all."""
-    if len(x) > WIDE:
-        raise CredoError(f"x must have at most {WIDE:,} columns; got {len(x):,}.", field="x")
+    if len(x) > most:
+        raise CredoError(f"x must have at most {most:,} columns; got {len(x):,}.", field="x")
     new = len(x.keys() - columns.kinds.keys())
     if new > NEW and columns.kinds:  # before the names are sorted, which takes longer than to read them
         raise CredoError(f"x must bring at most {NEW} new columns; got {new:,}.", field="x")

@@ -541,7 +541,9 @@ class Service:
         notes: list[dict[str, list[str]]] = []
         for number, content in enumerate(contents, 1):
             try:
-                id, row = read_request(kind, content, columns, strict=self.options.strict)
+                id, row = read_request(
+                    kind, content, columns, strict=self.options.strict, most=self.options.max_columns
+                )
             except CredoError as error:
                 if many:
                     raise CredoError(f"line {number}: {error}", field=error.field) from None

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -143,6 +143,20 @@ class ColumnSpec:
         return tuple(names)
 
 
+class Extent(NamedTuple):
+    """The number of features of the columns of a schema, and for how many there is room."""
+
+    needed: int
+    room: int
+
+    def with_column(self, column: ColumnSpec) -> Extent:
+        """The extent with one more late column: where there is no room, it is made for some more besides."""
+        needed = self.needed + len(column.features)
+        if needed <= self.room:
+            return Extent(needed, self.room)
+        return Extent(needed, needed + max(_MORE, needed // 4))
+
+
 @dataclass(frozen=True)
 class Dropped:
     """A column that is left out, and why.
@@ -264,7 +278,7 @@ class Schema:
         return [self.first_width + end - 1 for end in ends][start:]
 
     def including(self, columns: Sequence[ColumnSpec]) -> Schema:
-        """The schema with some more late columns.
+        """The schema with some more late columns, the same whether they come together or one by one.
 
         Arguments:
             columns: the columns.
@@ -275,13 +289,18 @@ class Schema:
             >>> wider.features[:4], wider.width
             (('a', '(a value is missing)', 'b', 'b=(missing)'), 12)
         """
-        late = (*self.late, *columns)
-        needed = self.first_width + sum(len(column.features) for column in late)
-        had = self.room or self.first_width
-        room = had if needed <= had else needed + max(_MORE, needed // 4)
+        extent = self.extent
+        for column in columns:
+            extent = extent.with_column(column)
         names = {column.name for column in columns}
         dropped = tuple(column for column in self.dropped if column.name not in names)
-        return replace(self, late=late, room=room, dropped=dropped)
+        return replace(self, late=(*self.late, *columns), room=extent.room, dropped=dropped)
+
+    @property
+    def extent(self) -> Extent:
+        """The number of features of all columns, and for how many there is room."""
+        late = sum(len(column.features) for column in self.late)
+        return Extent(self.first_width + late, self.room or self.first_width)
 
     @functools.cached_property
     def width(self) -> int:
