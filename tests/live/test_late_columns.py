@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 import credo
-from credo.live import encoding
 from credo.live.encoding import GrowingEncoder
 from credo.sessions import Session
-from credo.tables import Chunk, ColumnSpec, Schema, TargetSpec, infer_schema
+from credo.tables import Chunk, ColumnSpec, Encoder, Schema, TargetSpec, infer_schema
 
 COUNT, WAKES = 60, 25
 
@@ -132,15 +131,14 @@ def test_columns_that_come_in_one_row_are_taken_in_together(monkeypatch: pytest.
     for name in sorted(cells):
         one_by_one.wake_all(Chunk({name: cells[name]}, np.arange(1, 2)))
     made: list[Schema] = []
-    encoder_of = encoding.Encoder
 
-    def counted(schema: Schema, **words: Any) -> Any:
+    def counted(schema: Schema, **words: Any) -> Encoder:
         made.append(schema)
-        return encoder_of(schema, **words)
+        return Encoder(schema, **words)
 
     said: list[str] = []
     together.notify = said.append
-    monkeypatch.setattr(encoding, "Encoder", counted)
+    monkeypatch.setattr("credo.live.encoding.Encoder", counted)
     together.wake_all(Chunk(cells, np.arange(1, 2)))
     assert together.schema == one_by_one.schema and together.schema.width <= 100
     assert len(together.schema.late) + len(together.schema.dropped) == 59 == len(said)

@@ -324,7 +324,7 @@ def _narrowest(cov: ArrayLike) -> ArrayLike:
 
 
 def _is_diagonal(matrix: np.ndarray) -> bool:
-    return matrix.shape[0] == matrix.shape[1] and not np.any(matrix - np.diag(np.diagonal(matrix)))
+    return matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.diag(np.diagonal(matrix)))
 
 
 def vd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
