@@ -220,15 +220,16 @@ def test_a_misspelt_column_is_named_and_many_new_ones_are_refused(host: Host) ->
 
 
 def test_the_most_columns_of_a_row_are_an_option(tmp_path: Path) -> None:
-    with hosting(tmp_path, options=ServiceOptions(max_columns=3)) as client:
+    with hosting(tmp_path, options=ServiceOptions(max_columns=4)) as client:
         assert client.put("/v1/models/linear", json=LINEAR).status_code == 202
         ready(client)
-        good = row(1)
-        assert client.post(LEARN, json=good).status_code == 200
-        four = {"id": "four", "x": {**good["x"], "d": 1.0}, "y": 1.0}
-        refused = client.post(LEARN, json=four)
+        cells = row(1)["x"]
+        four = {"id": "four", "x": {**cells, "d": 1.0}, "y": 1.0}
+        assert client.post(LEARN, json=four).status_code == 200
+        five = {"id": "five", "x": {**cells, "d": 1.0, "e": 1.0}, "y": 1.0}
+        refused = client.post(LEARN, json=five)
         assert refused.status_code == 422
-        assert refused.json()["detail"] == "x must have at most 3 columns; got 4."
+        assert refused.json()["detail"] == "x must have at most 4 columns; got 5."
         assert client.get("/v1/models/linear").json()["learned"] == 1
 
 
