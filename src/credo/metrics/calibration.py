@@ -66,8 +66,14 @@ def add_to_bins(table: np.ndarray, probability: np.ndarray, correct: np.ndarray)
     value = np.nan_to_num(probability)
     bins = len(table)
     which = np.clip((value * bins).astype(int), 0, bins - 1)
+    add_at(table, which, value, correct)
+
+
+def add_at(table: np.ndarray, which: np.ndarray, value: np.ndarray, correct: np.ndarray) -> None:
+    """Count rows (N,) in the bins `which` (N,) of a table (bins, 3), which is changed, in their order."""
+    bins = len(table)
     table[:, 0] += np.bincount(which, minlength=bins)
-    np.add.at(table[:, 1], which, value.astype(float))
+    np.add.at(table[:, 1], which, value.astype(float))  # one by one; the other columns are whole numbers
     table[:, 2] += np.bincount(which, correct, minlength=bins)
 
 

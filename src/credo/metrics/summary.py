@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from credo.core.errors import CredoError, require_choice, suggest
-from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, ece
+from credo.metrics.calibration import BINS, LEVELS, add_at, central, count_bins, coverage, ece
 from credo.metrics.scores import Scores
 
 __all__ = [
@@ -152,10 +152,7 @@ class ClassTable:
             self.ranks.shape
         )
         level = np.arange(classes) * BINS + np.clip((share * BINS).astype(int), 0, BINS - 1)
-        bins = self.bins.reshape(-1, 3)
-        bins[:, 0] += np.bincount(level.ravel(), minlength=len(bins))
-        np.add.at(bins[:, 1], level.ravel(), share.ravel())  # in order, so that groups of rows change no bit
-        bins[:, 2] += np.bincount(level.ravel(), hot.ravel(), minlength=len(bins))
+        add_at(self.bins.reshape(-1, 3), level.ravel(), share.ravel(), hot.ravel())
 
     def widen(self, classes: int) -> None:
         """Make room for new classes, which are compared with the rows from here on.
