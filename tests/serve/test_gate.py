@@ -233,6 +233,16 @@ def test_the_most_columns_of_a_row_are_an_option(tmp_path: Path) -> None:
         assert client.get("/v1/models/linear").json()["learned"] == 1
 
 
+def test_a_model_of_more_columns_than_the_limit_takes_a_row_that_lacks_one(tmp_path: Path) -> None:
+    with hosting(tmp_path, options=ServiceOptions(max_columns=1)) as client:
+        assert client.put("/v1/models/linear", json=LINEAR).status_code == 202
+        ready(client)
+        cells = {"a": 1.0, "b": 2.0}
+        assert client.post(LEARN, json={"id": "two", "x": cells, "y": 1.0}).status_code == 200
+        four = {"id": "four", "x": {**row(1)["x"], "d": 1.0}, "y": 1.0}
+        assert client.post(LEARN, json=four).json()["detail"] == "x must have at most 3 columns; got 4."
+
+
 def test_long_bodies_are_read_one_after_the_other_in_a_quarter_of_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

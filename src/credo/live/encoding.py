@@ -38,7 +38,7 @@ OTHER_UNITS = "the numbers of {} are unlike all before, ten in a row: they are s
 
 MOST_LATE = 300
 """The most columns that may come after the first rows; others are left out. With so many, a row of a linear
-model with a full covariance takes some 20 milliseconds, for which the other models of a service wait.
+model with a full covariance takes 13 milliseconds, for which the other models of a service wait.
 """
 
 

@@ -246,8 +246,9 @@ def _row(content: Mapping[str, Any], columns: Columns, strict: bool, most: int) 
 
 def _require_columns(x: Mapping[str, Any], columns: Columns, strict: bool, most: int) -> None:
     """Refuse a row of too many columns, or of too many new ones; a strict model takes no new one at all."""
-    if len(x) > most:
-        raise CredoError(f"x must have at most {most:,} columns; got {len(x):,}.", field="x")
+    limit = max(most, len(columns.kinds))  # those of a wide model are its own
+    if len(x) > limit:
+        raise CredoError(f"x must have at most {limit:,} columns; got {len(x):,}.", field="x")
     new = len(x.keys() - columns.kinds.keys())
     if new > NEW and columns.kinds:  # before the names are sorted, which takes longer than to read them
         raise CredoError(f"x must bring at most {NEW} new columns; got {new:,}.", field="x")
