@@ -30,6 +30,7 @@ from jaxlib import (
     utils,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
+from credo.core.collector import without_collector
 from credo.core.errors import DataError
 from credo.core.files import write_atomically
 from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
@@ -101,7 +102,8 @@ def program(
         return _obtain(place.with_stem(f"{place.stem}-hasty"), build, arguments, donate, True, place)
     if place is not None:
         return _obtain(place, build, arguments, donate)
-    function, extra = build()
+    with without_collector():
+        function, extra = build()
     if hasty:
         return compile_in_haste(jax.jit(function, donate_argnums=donate).lower(*arguments)), extra
     return jax.jit(function, donate_argnums=donate), extra
@@ -128,7 +130,7 @@ def _obtain(
         return found
     _listen()
     given = _given.count
-    with _out_of_the_other_cache():
+    with _out_of_the_other_cache(), without_collector():
         # in one call, since another thread may want the same program
         known: tuple[jax.stages.Lowered, T] | None = _lowered.pop(place, None)
         lowered, extra = _lower(place, build, arguments, donate) if known is None else known

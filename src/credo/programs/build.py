@@ -22,6 +22,7 @@ from credo.core.types import Array, PyTree
 from credo.learners.base import isolate
 from credo.programs.form import Form, Opened, blank_words
 from credo.programs.loops import each_row, first_rows
+from credo.programs.repeats import without_repeats
 from credo.programs.words import LARGE, NEVER, Parts, WordLayout
 
 __all__ = [
@@ -109,7 +110,7 @@ def _learning(form: Form, row: WordLayout, step: Step, length: int | None, more:
     layout = WordLayout.of(report, large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array, *more: Any) -> tuple[Parts, Array]:
-        after, report = first(setting, state, words, *more)
+        after, report = without_repeats(first)(setting, state, words, *more)
         return form.close(after), layout.pack(report)[0]
 
     def many(setting: Parts, state: Parts, rows: Array, count: Array, *more: Any) -> tuple[Parts, Array]:
@@ -183,7 +184,7 @@ def _changing(form: Form, row: WordLayout, step: Step) -> Built:
     layout = WordLayout.of(jax.eval_shape(at, *_shapes(form, row, None, ()))[1], large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array) -> tuple[PyTree, Array]:
-        changes, report = at(setting, state, words)
+        changes, report = without_repeats(at)(setting, state, words)
         return changes, layout.pack(report)[0]
 
     return Built(one, layout)
@@ -263,7 +264,7 @@ def _asking(
     layout = WordLayout.of(jax.eval_shape(first, *_shapes(form, row, None, more)), large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array, *more: Any) -> Array:
-        return layout.pack(first(setting, state, words, *more))[0]
+        return layout.pack(without_repeats(first)(setting, state, words, *more))[0]
 
     def many(setting: Parts, state: Parts, rows: Array, count: Array, *more: Any) -> Array:
         opened = opened_once(setting, state)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
 from credo.core.types import Array, ArrayLike
+from credo.programs.repeats import once
 
 __all__ = ["Columns", "each_row", "first_rows"]
 
@@ -25,11 +26,12 @@ def first_rows(
     """
     # the shapes of a report come from the one trace of the step: tracing a bank takes seconds
     traced, shapes = jax.make_jaxpr(step, return_shape=True)(carry, jnp.zeros((), jnp.int32))
+    sparing = once(traced)
     structure = jax.tree.structure(shapes)
     blank: T = jax.tree.map(lambda one: jnp.zeros((length, *one.shape), one.dtype), shapes[1])
 
     def write(row: Array, state: tuple[C, T]) -> tuple[C, T]:
-        leaves = jaxpr_as_fun(traced)(*jax.tree.leaves((state[0], row)))
+        leaves = jaxpr_as_fun(sparing)(*jax.tree.leaves((state[0], row)))
         carry, report = jax.tree.unflatten(structure, leaves)
         return carry, jax.tree.map(lambda whole, one: whole.at[row].set(one), state[1], report)
 

@@ -88,19 +88,24 @@ class WordLayout:
         """The words of a tree, and its large arrays, in a compiled program."""
         leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))
         among = [leaf for place, leaf in leaves if place >= 0]
+        others = tuple(leaf for place, leaf in leaves if place < 0)
+        if not among:
+            return jnp.zeros(0, jnp.uint32), others
+        if len(among) >= _MANY:
+            return _write(among), others
         parts = [
-            in_branch(_write_few, among[start : start + _TOGETHER])
-            for start in range(0, len(among), _TOGETHER)
+            in_branch(_write, among[start : start + _TOGETHER]) for start in range(0, len(among), _TOGETHER)
         ]
-        words = jnp.concatenate(parts) if parts else jnp.zeros(0, jnp.uint32)
-        return words, tuple(leaf for place, leaf in leaves if place < 0)
+        return jnp.concatenate(parts), others
 
     def unpack(self, parts: Parts) -> PyTree:
         """The tree again, bit by bit, in a compiled program."""
         among = [leaf for leaf in self._kinds if leaf[0] >= 0]
+        if len(among) >= _MANY:
+            return self._with(_read(among, parts[0]), parts[1])
         read: list[Array] = []
         for start in range(0, len(among), _TOGETHER):
-            few = functools.partial(_read_few, among[start : start + _TOGETHER])
+            few = functools.partial(_read, among[start : start + _TOGETHER])
             read += in_branch(few, parts[0])
         return self._with(read, parts[1])
 
@@ -183,17 +188,21 @@ _TOGETHER = 6
 """The number of leaves that are read or written side by side, in a branch that counts as one operation: where
 more than eight are ready, XLA wakes another thread, which costs more than a step of a small filter."""
 
+_MANY = 48
+"""The number of leaves from which no branch is made: a learner that has so many is a bank, whose step takes
+longer than to wake a thread, and whose branches take longer to compile than what is read in them."""
 
-def _read_few(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array) -> list[Array]:
-    """A few leaves from the words."""
+
+def _read(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array) -> list[Array]:
+    """Some leaves from the words."""
     return [
         _from_words(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)
         for place, shape, dtype in places
     ]
 
 
-def _write_few(leaves: list[Array]) -> Array:
-    """The words of a few leaves."""
+def _write(leaves: list[Array]) -> Array:
+    """The words of some leaves."""
     return jnp.concatenate([_to_words(leaf) for leaf in leaves])
 
 
