@@ -17,7 +17,7 @@ __all__ = ["INTERRUPTED", "USAGE", "main"]
 USAGE = 2
 INTERRUPTED = 130
 SELDOM = (50_000, 20, 50)
-"""The thresholds of Python's collector of garbage: the usual (700, 10, 10) search all modules some dozen times
+"""The thresholds of the collector of garbage: the usual (700, 10, 10) search all modules some dozen times
 while they are imported, for nothing."""
 
 COMPILING = ("learn", "predict", "keyed", "reproduce", "bandit", "flow")

@@ -114,14 +114,21 @@ def _learning(form: Form, row: WordLayout, step: Step, length: int | None, more:
         return form.close(after), layout.pack(report)[0]
 
     def many(setting: Parts, state: Parts, rows: Array, count: Array, *more: Any) -> tuple[Parts, Array]:
-        learner, start, key = form.open(setting, state)
+        # A bank is read at each row, behind a fence: XLA would move each of its numbers out of the loop, a
+        # kernel for each, while where it is needed it costs nothing. A small learner is read once.
+        opened = None if form.setting.many else form.open_setting(setting)
 
-        def learn(belief: Any, place: Array) -> tuple[Any, Array]:
+        def learn(carry: Any, place: Array) -> tuple[Any, Array]:
             # words are read and written row by row, since mostly one row of a chunk is real
+            belief, words = carry
+            if opened is None:
+                words = isolate(words)
+            learner, key = opened or form.open_setting(words)
             after, report = isolate(at(Opened(learner, belief, key), rows[place], more))
-            return after, layout.pack(report)[0]
+            return (after, words), layout.pack(report)[0]
 
-        end, reports = first_rows(learn, start, len(rows), count)
+        start = (form.state.unpack(state), setting if opened is None else None)
+        (end, _), reports = first_rows(learn, start, len(rows), count)
         return form.close(end), reports
 
     return Built(one if length is None else many, layout)

@@ -84,6 +84,11 @@ class WordLayout:
         kinds = zip(self.shapes, self.dtypes, strict=True)
         return jax.tree.unflatten(self.treedef, [jax.ShapeDtypeStruct(*kind) for kind in kinds])
 
+    @property
+    def many(self) -> bool:
+        """Whether there are as many leaves as a bank has."""
+        return sum(place >= 0 for place in self.places) >= _MANY
+
     def pack(self, tree: PyTree) -> Parts:
         """The words of a tree, and its large arrays, in a compiled program."""
         leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))
@@ -91,7 +96,7 @@ class WordLayout:
         others = tuple(leaf for place, leaf in leaves if place < 0)
         if not among:
             return jnp.zeros(0, jnp.uint32), others
-        if len(among) >= _MANY:
+        if self.many:
             return _write(among), others
         parts = [
             in_branch(_write, among[start : start + _TOGETHER]) for start in range(0, len(among), _TOGETHER)
@@ -101,7 +106,7 @@ class WordLayout:
     def unpack(self, parts: Parts) -> PyTree:
         """The tree again, bit by bit, in a compiled program."""
         among = [leaf for leaf in self._kinds if leaf[0] >= 0]
-        if len(among) >= _MANY:
+        if self.many:
             return self._with(_read(among, parts[0]), parts[1])
         read: list[Array] = []
         for start in range(0, len(among), _TOGETHER):
@@ -202,8 +207,16 @@ def _read(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array)
 
 
 def _write(leaves: list[Array]) -> Array:
-    """The words of some leaves."""
-    return jnp.concatenate([_to_words(leaf) for leaf in leaves])
+    """The words of some leaves, joined as what most of them are: floats, whose bits no copy changes."""
+    floats = [_to_floats(leaf) for leaf in leaves]
+    return jax.lax.bitcast_convert_type(jnp.concatenate(floats), jnp.uint32)
+
+
+def _to_floats(leaf: Array) -> Array:
+    """The words of a leaf, as numbers of 32 bits that have these."""
+    if leaf.dtype == jnp.float32:
+        return leaf.reshape(-1)
+    return jax.lax.bitcast_convert_type(_to_words(leaf), jnp.float32)
 
 
 def _words(dtype: np.dtype) -> int:
