@@ -138,6 +138,39 @@ def test_a_number_that_no_array_can_hold_is_refused_by_a_forecast(kind: str, mem
         assert len(str(caught.value)) < 200
 
 
+LIKELIHOODS: dict[str, Any] = {
+    "Normal": credo.Normal(0.5),
+    "Bernoulli": credo.Bernoulli(),
+    "Categorical": credo.Categorical(3),
+    "OpenCategorical": credo.OpenCategorical(3),
+    "Poisson": credo.Poisson(),
+    "NegativeBinomial": credo.NegativeBinomial(2.0),
+    "StudentT": credo.StudentT(3.0, 1.0),
+    "HeteroscedasticNormal": credo.HeteroscedasticNormal(),
+    "a function": credo.Likelihood(
+        lambda eta, y: -((eta - y) ** 2), mean=lambda eta: eta, cdf=lambda eta, y: y - eta
+    ),
+}
+OUTPUTS = {"Categorical": 3, "OpenCategorical": 3, "HeteroscedasticNormal": 2}
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_a_number_that_no_array_can_hold_is_refused_by_a_likelihood(name: str) -> None:
+    likelihood = LIKELIHOODS[name]
+    eta = jnp.zeros(OUTPUTS.get(name, 1))
+    methods = ["log_prob", "score", "fisher_root", *(["cdf"] if name in ("Normal", "a function") else [])]
+    for number in (*HUGE.values(), *OTHERS.values()):
+        for method in methods:
+            with pytest.raises(
+                CredoError, match=r"^y must be a float or a whole number of at most 64 bits; got"
+            ):
+                getattr(likelihood, method)(eta, number)
+            with pytest.raises(CredoError, match=r"^eta must be a float or"):
+                getattr(likelihood, method)(number, y=0)
+        with pytest.raises(CredoError, match=r"^eta must be a float or"):
+            likelihood.mean(eta=number)
+
+
 def test_what_a_forecast_answered_before_it_answers_still() -> None:
     forecast = PREDICTIVES["normal"]
     low, high = forecast.interval(0.5)

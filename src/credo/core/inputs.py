@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import jax
 import numpy as np
 
 from credo.core.errors import CredoError, require_representable, shown
 from credo.core.types import PyTree
 
-__all__ = ["require_finite", "require_narrow", "require_numbers", "shapes_of"]
+__all__ = ["of_numbers", "require_finite", "require_narrow", "require_numbers", "shapes_of"]
+
+T = TypeVar("T")
 
 
 def require_numbers(field: str, tree: PyTree) -> None:
@@ -32,6 +38,19 @@ def require_numbers(field: str, tree: PyTree) -> None:
             raise CredoError(f"{name} must be an array; got a {type(leaf).__name__}.", field=field)
         require_representable(name, leaf)
         require_narrow(name, leaf)
+
+
+def of_numbers(method: Callable[..., T], *fields: str) -> Callable[..., T]:
+    """A method that refuses a number that no array can hold, in its first arguments of these names."""
+
+    @functools.wraps(method)
+    def checked(self: Any, *arguments: Any, **named: Any) -> T:
+        for field, value in (*zip(fields, arguments, strict=False), *named.items()):
+            if field in fields:
+                require_representable(field, value)
+        return method(self, *arguments, **named)
+
+    return checked
 
 
 def require_narrow(field: str, value: object) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError
+from credo.core.inputs import of_numbers
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.mixture import MixturePredictive, integration_nodes
@@ -18,6 +19,18 @@ from credo.likelihoods.predictive import Predictive
 from credo.linalg.matrices import psd_root, spread_root
 
 __all__ = ["Likelihood", "LikelihoodBase"]
+
+METHODS = {
+    "cdf": ("eta", "y"),
+    "fisher_root": ("eta", "y"),
+    "information_root": ("eta", "y"),
+    "log_prob": ("eta", "y"),
+    "mean": ("eta",),
+    "sample": ("eta",),
+    "score": ("eta", "y"),
+    "variance": ("eta",),
+}
+"""The arguments of each method that are numbers; it refuses one that no array can hold."""
 
 
 class LikelihoodBase:
@@ -47,6 +60,10 @@ class LikelihoodBase:
         >>> round(float(belief.params), 3), round(float(learner.forecast(belief, 0.0).mean), 3)
         (-1.0, 1.0)
     """
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        _refuse_what_is_no_number(cls)
 
     discrete: bool = False
     """Whether y takes whole-number values, so that quantiles are searched among them."""
@@ -191,6 +208,15 @@ class LikelihoodBase:
         """The equal mixture over values (M, C) of eta, such as Monte Carlo draws."""
         weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)
         return MixturePredictive(self, etas, weights)
+
+
+def _refuse_what_is_no_number(kind: type[LikelihoodBase]) -> None:
+    """Have the methods that a class writes refuse a number that no array can hold."""
+    for name in METHODS.keys() & kind.__dict__.keys():
+        setattr(kind, name, of_numbers(kind.__dict__[name], *METHODS[name]))
+
+
+_refuse_what_is_no_number(LikelihoodBase)
 
 
 @record

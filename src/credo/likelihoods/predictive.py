@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from credo.core.errors import CredoError, require_integer, require_representable
+from credo.core.inputs import of_numbers
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
@@ -43,7 +44,7 @@ class Predictive:
         super().__init_subclass__(**words)
         for name, field in FIELDS.items():
             if name in cls.__dict__:
-                setattr(cls, name, _of_numbers(cls.__dict__[name], field))
+                setattr(cls, name, of_numbers(cls.__dict__[name], field))
         if "sample" in cls.__dict__:
             cls.sample = _of_whole_numbers(cls.__dict__["sample"])  # type: ignore[method-assign]
 
@@ -143,17 +144,6 @@ class Predictive:
         """
         require_representable("level", level)
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
-
-
-def _of_numbers(member: Callable[..., Array], field: str) -> Callable[..., Array]:
-    """The member, which refuses a number that no array can hold."""
-
-    @functools.wraps(member)
-    def checked(self: Any, *arguments: Any, **named: Any) -> Array:
-        require_representable(field, arguments[0] if arguments else named.get(field))
-        return member(self, *arguments, **named)
-
-    return checked
 
 
 def _of_whole_numbers(sample: Callable[..., Array]) -> Callable[..., Array]:
