@@ -19,18 +19,23 @@ from credo.beliefs.particles import thinned
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
+from credo.core.verbs import traced_once
 from credo.covariances import collapse_mixture
 
 __all__ = ["collapse", "log_sum", "matched", "normalized"]
 
 
-def log_sum(logs: Array, axis: int | None = None) -> Array:
+def _log_sum(logs: Array, axis: int | None = None) -> Array:
     """logsumexp over an axis, by default over all, whose derivative is 0 if everything is -inf."""
     dead = jnp.max(logs, axis=axis) == -jnp.inf
     wide = dead if axis is None else jnp.expand_dims(dead, axis)
     return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))
 
 
+log_sum = traced_once(_log_sum, static=("axis",))
+
+
+@traced_once
 def log_sum_few(logs: Array) -> Array:
     """`log_sum` of a short vector, entry by entry: one loop in a compiled program instead of four."""
     entries = [logs[index] for index in range(logs.shape[0])]

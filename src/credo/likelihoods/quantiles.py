@@ -11,11 +11,13 @@ import jax.scipy.special as jss
 
 from credo.core.errors import CredoError
 from credo.core.types import Array, ArrayLike
+from credo.core.verbs import traced_once
 from credo.linalg.matrices import precision
 
 __all__ = ["bisect", "digamma_gap", "log_gamma_ratio", "search_quantile", "student_cdf"]
 
 
+@traced_once
 def log_gamma_ratio(a: Array, step: Array) -> Array:
     """log Gamma(a + step) - log Gamma(a), for a > 0 and step >= 0, to the last digits where a is large.
 
@@ -77,6 +79,7 @@ def bisect(function: Callable[[Array], Array], target: Array, low: float, high: 
     return ends[1]
 
 
+@traced_once
 def student_cdf(z: Array, df: Array) -> Array:
     """P(T <= z) of a standard t with df degrees of freedom.
 

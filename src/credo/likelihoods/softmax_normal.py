@@ -29,6 +29,7 @@ from credo.core.errors import CredoError
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
+from credo.core.verbs import traced_once
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.uncertain import erfcx, log_logistic_normal
 from credo.linalg.matrices import diagonal, identity, precision, safe_sqrt
@@ -99,21 +100,7 @@ class ClassPredictive(Predictive):
     @classmethod
     def of(cls, loc: Array, cov: Array, known: Array) -> ClassPredictive:
         """The predictive for eta ~ N(loc, cov), for loc (C,) and cov (C, C)."""
-        count = jnp.sum(known.astype(cov.dtype))
-        pairs = (known[:, None] & known[None, :]) & (identity(cov.shape[0], cov.dtype) == 0)
-        between = jnp.where(pairs, 0.5 * (cov + cov.T), 0.0)
-        rows = jnp.sum(between, axis=1)
-        fitted = (rows - jnp.sum(rows) / (2.0 * jnp.maximum(count - 1.0, 1.0))) / jnp.maximum(
-            count - 2.0, 1.0
-        )
-        shift = jnp.where(count > 2, fitted, 0.5 * rows)
-        own = diagonal(cov)
-        alone = jnp.where(known, own - 2.0 * shift, jnp.zeros_like(own))
-        level = jnp.sum(alone) / jnp.maximum(count, 1.0)
-        # Of two classes, only the sum of both variances counts.
-        alone = jnp.where(count > 2, jnp.maximum(alone, _FLOOR * level), level)
-        rest = jnp.where(pairs & (count > 2), between - shift[:, None] - shift[None, :], 0.0)
-        return cls(loc, jnp.where(known, jnp.maximum(alone, 0.0), 0.0), rest, known)
+        return cls(loc, *_apart(cov, known), known)
 
     @property
     def discrete(self) -> bool:
@@ -182,7 +169,25 @@ class ClassPredictive(Predictive):
         return ClassPredictive(times * self.loc, squared * self.alone, squared * self.rest, self.known)
 
 
-@jax.jit
+@traced_once
+def _apart(cov: Array, known: Array) -> tuple[Array, Array]:
+    """The variances d (C,) and the rest E (C, C) of a covariance of logits."""
+    count = jnp.sum(known.astype(cov.dtype))
+    pairs = (known[:, None] & known[None, :]) & (identity(cov.shape[0], cov.dtype) == 0)
+    between = jnp.where(pairs, 0.5 * (cov + cov.T), 0.0)
+    rows = jnp.sum(between, axis=1)
+    fitted = (rows - jnp.sum(rows) / (2.0 * jnp.maximum(count - 1.0, 1.0))) / jnp.maximum(count - 2.0, 1.0)
+    shift = jnp.where(count > 2, fitted, 0.5 * rows)
+    own = diagonal(cov)
+    alone = jnp.where(known, own - 2.0 * shift, jnp.zeros_like(own))
+    level = jnp.sum(alone) / jnp.maximum(count, 1.0)
+    # Of two classes, only the sum of both variances counts.
+    alone = jnp.where(count > 2, jnp.maximum(alone, _FLOOR * level), level)
+    rest = jnp.where(pairs & (count > 2), between - shift[:, None] - shift[None, :], 0.0)
+    return jnp.where(known, jnp.maximum(alone, 0.0), 0.0), rest
+
+
+@traced_once
 def _log_integral(mean: Array, var: Array, rest: Array, known: Array) -> Array:
     """log P of each class (C,), by (1) and (2); their sum is nearly one."""
     mean = jnp.where(known, mean - jnp.max(jnp.where(known, mean, -jnp.inf)), 0.0)

@@ -18,7 +18,7 @@ import numpy as np
 from credo.core.records import record, replace
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.core.verbs import verb
+from credo.core.verbs import traced_once, verb
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import search_quantile
@@ -57,6 +57,7 @@ _ERFCX = (
 )
 
 
+@traced_once
 def erfcx(x: Array) -> Array:
     """exp(x^2) erfc(x) for x >= 0, with a relative error of 3e-9 (after Shepherd & Laframboise 1981)."""
     t = (x - 3.0) / (x + 3.0)
@@ -66,6 +67,7 @@ def erfcx(x: Array) -> Array:
     return value / (1.0 + 2.0 * x)
 
 
+@traced_once
 def log_logistic_normal(mean: Array, var: Array) -> tuple[Array, Array]:
     """log P(0) and log P(1) of E[sigmoid(eta)], eta ~ N(mean, var), for scalars.
 

@@ -55,10 +55,12 @@ class _Mixture(Generic[P]):
         return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
 
     @property
+    @traced_once
     def mean(self) -> Array:
         return self._average(self._each(lambda part: part.mean))
 
     @property
+    @traced_once
     def var(self) -> Array:
         """The variance, by the law of total variance."""
         means = self._each(lambda part: part.mean)
@@ -116,6 +118,7 @@ class WeightedPredictive(_Mixture[Predictive], Predictive):
         weights = self.log_weights.reshape((-1,) + (1,) * (each.ndim - 1))
         return jss.logsumexp(jnp.where(weights > -jnp.inf, each + weights, -jnp.inf), axis=0)
 
+    @traced_once
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), averaged."""
         return self._average(self._each(lambda part: part.cdf(y)))
