@@ -145,6 +145,25 @@ def test_columns_that_come_in_one_row_are_taken_in_together(monkeypatch: pytest.
     assert together.schema.dropped and len(made) == 1
 
 
+@pytest.mark.parametrize("most", [8, 20, 10**6])
+def test_the_room_that_columns_need_is_known_before_they_are_taken_in(most: int) -> None:
+    first = Chunk({"a": [1.0, 2.0], "same": ["u", "u"], "y": [0.5, 1.5]}, np.arange(1, 3))
+    rng = np.random.default_rng(0)
+    values: list[object] = [None, None, 1.5, "two plain words here", "word", [1], "2024-05-01 10:00"]
+    for _ in range(20):
+        growing = GrowingEncoder(infer_schema(first, "y"), 3.0)
+        growing.admit_width = lambda width: width <= most
+        names = [*rng.choice(list("bcdefghij"), rng.integers(1, 6), replace=False).tolist(), "same"]
+        cells = {name: [values[place] for place in rng.integers(0, len(values), 4)] for name in names}
+        chunk = Chunk(cells, np.arange(1, 5))
+        before = growing.schema
+        room = growing.room_after(chunk)
+        assert growing.schema is before
+        growing.wake_all(chunk)
+        assert room == growing.schema.extent.room
+        assert (growing.schema.width != before.width) == (room != before.extent.room)
+
+
 def test_the_first_value_says_what_a_column_holds() -> None:
     first = Chunk({"a": [1.0, 2.0], "same": ["u", "u"], "y": [0.5, 1.5]}, np.arange(1, 3))
     growing = GrowingEncoder(infer_schema(first, "y"), 3.0)

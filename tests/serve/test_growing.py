@@ -12,12 +12,14 @@ import msgspec
 import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
+from credo.serve import learning
 from credo.serve.building import SNAPSHOTS
 from credo.serve.contents import Learn, Predict
 from credo.serve.growing import grown
 from credo.serve.hosting import Hosted
 from credo.serve.journal_lines import Event, ModelRow
 from credo.serve.learning import Growth, Learner, Lines
+from credo.serve.problems import Reply
 from credo.serve.specs import read_spec
 from credo.serve.table_model import TableModel
 from credo.serve.verifying import verify
@@ -250,6 +252,80 @@ def test_a_model_takes_the_lines_that_it_has_not_seen(monkeypatch: pytest.Monkey
     learner._take(hosted, [_event(2, "a"), _event(3, "a"), _event(4, "a")])
     learner._take(hosted, [_event(5, "a")])
     assert taken == [3, 4, 5] and hosted.seen == 5
+
+
+class Clock:
+    """A clock that goes on when the slow model learns, by so many seconds a line; and what was taken."""
+
+    def __init__(self, learner: Learner, monkeypatch: pytest.MonkeyPatch, pace: float) -> None:
+        self.now = 0.0
+        self.taken: list[tuple[str, list[int]]] = []
+        self.pace = pace
+        monkeypatch.setattr(learning, "time", self)
+        monkeypatch.setattr(learner, "apply", self.apply)
+        monkeypatch.setattr(learner, "_reply", lambda lines: Reply(200, lines.hosted.name.encode()))
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def apply(self, hosted: Hosted, events: Sequence[Event]) -> None:
+        self.taken.append((hosted.name, [event.seq for event in events]))
+        self.now += self.pace * len(events) * (hosted.name == "slow")
+
+
+def _hosted(name: str) -> Hosted:
+    hosted = _narrow()[1]
+    hosted.name = name
+    return hosted
+
+
+def _work_off(learner: Learner) -> None:
+    while waiting := learner._inbox.take():
+        learner._work(waiting)
+
+
+def test_a_slow_model_lets_others_in_between_and_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, _ = _narrow()
+    clock = Clock(learner, monkeypatch, pace=0.009)
+    answered: list[str] = []
+    monkeypatch.setattr(
+        learning, "answer_all", lambda replies: answered.extend(reply.body.decode() for _, reply in replies)
+    )
+    slow = _hosted("slow")
+    quick = _hosted("quick")
+    ticket: Any = None
+
+    def lines(hosted: Hosted, *numbers: int) -> Lines:
+        return Lines(hosted, [_event(number, "a") for number in numbers], ticket, many=len(numbers) > 1)
+
+    learner._work([lines(slow, 1), lines(slow, 2, 3)])  # nobody knows yet how long it takes
+    assert clock.taken == [("slow", [1, 2, 3])] and answered == ["slow"] * 2
+    clock.taken.clear()
+    answered.clear()
+    learner._work([lines(slow, 4, 5, 6, 7, 8), lines(slow, 9), lines(quick, 1)])
+    assert clock.taken == [("quick", [1]), ("slow", [4, 5])] and answered == ["quick"]
+    learner.submit([lines(slow, 10), lines(quick, 2)])
+    learner.submit([lines(slow, 9)])
+    _work_off(learner)
+    rows = [number for name, numbers in clock.taken if name == "slow" for number in numbers]
+    assert rows == [4, 5, 6, 7, 8, 9, 10]
+    assert clock.taken.index(("quick", [2])) < len(clock.taken) - 2
+    assert answered == ["quick", "quick", *["slow"] * 4] and not learner._aside and not learner._cut
+
+
+def test_a_service_that_stops_takes_what_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, _ = _narrow()
+    clock = Clock(learner, monkeypatch, pace=1.0)
+    monkeypatch.setattr(learning, "answer_all", lambda replies: None)
+    slow = _hosted("slow")
+    ticket: Any = None
+    for numbers in ([1], [2, 3, 4]):
+        learner._work([Lines(slow, [_event(number, "a") for number in numbers], ticket, many=True)])
+    assert clock.taken == [("slow", [1]), ("slow", [2])]
+    learner.compile_here()
+    assert clock.taken[2:] == [("slow", [3, 4])]
+    _work_off(learner)
+    assert len(clock.taken) == 3
 
 
 @pytest.mark.slow

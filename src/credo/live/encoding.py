@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NotRequired, Protocol, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from credo.recipes.settings import Settings
 from credo.tables import BadRow, Chunk, Dropped, Encoder, EncoderState, Schema
 from credo.tables.cells import Cells, cell_text, is_missing, to_list
 from credo.tables.infer import MOST_CLASSES, late_column
-from credo.tables.schema import HOLDS, ColumnSpec
+from credo.tables.schema import HOLDS, ColumnSpec, Extent
 
 __all__ = [
     "MOST_LATE",
@@ -179,6 +179,15 @@ class Encoding(Protocol):
         ...
 
 
+class _Admitted(NamedTuple):
+    """The columns that are taken in and that stay out, a sentence for each, and the room that is needed."""
+
+    taken: list[ColumnSpec]
+    left: list[Dropped]
+    said: list[str]
+    extent: Extent
+
+
 class GrowingEncoder:
     """An encoder, its running statistics, and the columns that come later: one that was empty, held a single
     text or was absent in the first rows is learned from once a row has another value there, which says what
@@ -249,13 +258,25 @@ class GrowingEncoder:
         for _ in self.pieces(chunk):
             pass
 
-    def _first_waking(self, chunk: Chunk, counts: np.ndarray | None) -> tuple[int, dict[str, object]] | None:
-        """The first row with a value in a column that is not learned from yet, and such values by name."""
+    def room_after(self, chunk: Chunk) -> int:
+        """The number of features there will be room for once all columns of a chunk are taken in."""
+        rows = self._first_rows(chunk, None)
+        names = sorted(rows, key=lambda name: (rows[name], name))
+        cells = {name: to_list(chunk.columns[name])[rows[name]] for name in names}
+        return self._admit(cells).extent.room
+
+    def _first_rows(self, chunk: Chunk, counts: np.ndarray | None) -> dict[str, int]:
+        """The first row with a value in each column that is not learned from yet, if there is one."""
         rows: dict[str, int] = {}
         for name in self.asleep(chunk):
             row = _first_value(chunk.columns[name], self._only.get(name) or "", counts)
             if row is not None:
                 rows[name] = row
+        return rows
+
+    def _first_waking(self, chunk: Chunk, counts: np.ndarray | None) -> tuple[int, dict[str, object]] | None:
+        """The first row with a value in a column that is not learned from yet, and such values by name."""
+        rows = self._first_rows(chunk, counts)
         if not rows:
             return None
         first = min(rows.values())
@@ -267,13 +288,22 @@ class GrowingEncoder:
 
         All of a row are taken in together: an encoder for each would cost the square of their number.
         """
-        only = {name: text or "" for name, text in self._only.items()}
+        admitted = self._admit(cells)
+        names = {one.name for one in admitted.left}
+        schema = self.schema.including(admitted.taken)
+        kept = tuple(column for column in schema.dropped if column.name not in names)
+        self.become(dataclasses.replace(schema, dropped=(*kept, *admitted.left)))
+        for sentence in admitted.said:
+            self.notify(sentence)
+
+    def _admit(self, cells: dict[str, object]) -> _Admitted:
+        """The columns that are taken in by their first values, and those that stay out."""
         taken: list[ColumnSpec] = []
         left: list[Dropped] = []
         said: list[str] = []
         extent = self.schema.extent
         for name, cell in cells.items():
-            column = late_column(name, cell, only.get(name, ""))
+            column = late_column(name, cell, self._only.get(name) or "")
             if column is None:
                 left.append(Dropped(name, "its first value is nested, or no finite number"))
                 said.append(str(left[-1]))
@@ -287,12 +317,7 @@ class GrowingEncoder:
             taken.append(column)
             extent = wider
             said.append(f"column {name!r} has come, with {HOLDS[column.kind]}: it is learned from now on")
-        names = {one.name for one in left}
-        schema = self.schema.including(taken)
-        kept = tuple(column for column in schema.dropped if column.name not in names)
-        self.become(dataclasses.replace(schema, dropped=(*kept, *left)))
-        for sentence in said:
-            self.notify(sentence)
+        return _Admitted(taken, left, said, extent)
 
 
 def _any_width(width: int) -> bool:

@@ -211,6 +211,7 @@ class Hosted:
         latest: the latest time of a row to learn in the journal, which the writer's thread keeps; None if
             there is none.
         saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
+        pace: the seconds that a line took the latest time, 0 if none did.
         taken, forecasts, decided: how many lines it took since the start to learn (those of a bandit among
             them), to forecast, and as a bandit.
         notes: what a user should know.
@@ -237,6 +238,7 @@ class Hosted:
         self.saved_seq = 0
         self.saved_at = 0.0
         self.unsaved = 0
+        self.pace = 0.0
         self.taken = self.forecasts = self.decided = 0
         self.notes: list[str] = []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -20,6 +22,9 @@ from credo.serve.table_model import Answer, TableModel
 from credo.serve.threads import Inbox, Worker
 
 __all__ = ["Ask", "Built", "Call", "Growth", "Item", "Learner", "Lines", "Ticket", "answer_all"]
+
+TURN = 0.02
+"""The seconds for which a model learns before others have their turn, if one row does not take longer."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -104,6 +109,7 @@ class Learner(Worker):
         self._grow = grow
         self._through = grow is None
         self._aside: dict[Hosted, list[Lines]] = {}
+        self._cut: set[Hosted] = set()
         self._inbox: Inbox[Item] = Inbox()
         self.submit = self._inbox.put
         self.end = self._inbox.end
@@ -152,10 +158,12 @@ class Learner(Worker):
         self._after(changed)
 
     def _rows(self, items: Sequence[Lines | Ask]) -> Collection[Hosted]:
-        """Learn from lines, and answer; forecasts that are not kept come last. The models that took lines."""
-        fresh: dict[Hosted, list[Event]] = {}
+        """Learn from lines, and answer; forecasts that are not kept come last. The models that took lines.
+
+        Each model answers when it is done, and those that will be done soon come first.
+        """
         asked: dict[Hosted, list[Ask]] = {}
-        lines: list[Lines] = []
+        lines: dict[Hosted, list[Lines]] = {}
         bringing: dict[Hosted, list[Event]] = {}
         growing: list[Hosted] = []
         for item in items:
@@ -168,20 +176,76 @@ class Learner(Worker):
                 if not waiting:
                     growing.append(item.hosted)
                 continue
-            lines.append(item)
-            if events:
-                fresh.setdefault(item.hosted, []).extend(events)
-        for hosted, events in fresh.items():
-            self._take(hosted, events)
-        replies: list[tuple[Ticket, Reply]] = []
-        for one in lines:
-            replies.append((one.ticket, self._reply(one)))
+            lines.setdefault(item.hosted, []).append(item)
+        for hosted in sorted(lines, key=lambda one: one.pace * len(lines[one])):
+            self._learn(hosted, lines[hosted])
         for hosted, asks in asked.items():
-            replies += self._forecast(hosted, asks)
-        answer_all(replies)
-        for hosted in growing:  # once it has taken the lines before
+            answer_all(self._forecast(hosted, asks))
+        for hosted in growing:
+            if hosted not in self._cut:  # once it has taken the lines before
+                self._start_growing(hosted)
+        return [hosted for hosted, some in lines.items() if _events_of(some)]
+
+    def _learn(self, hosted: Hosted, lines: Sequence[Lines]) -> None:
+        """Learn from lines of a model, and answer them. What would keep others waiting has its turn later."""
+        events = [event for event in _events_of(lines) if event.seq > hosted.seen]
+        room = self._room(hosted)
+        if events:
+            begin = time.perf_counter()
+            self._take(hosted, events[:room])
+            hosted.pace = (time.perf_counter() - begin) / len(events[:room])
+        done = len(lines)
+        if room < len(events):
+            done = next(place for place, one in enumerate(lines) if _last(one) > hosted.seen)
+            # in front of those that wait for programs, and before any that come from now on
+            self._aside[hosted] = [*lines[done:], *self._aside.get(hosted, [])]
+            self._wait_for_a_turn(hosted)
+        answer_all([(one.ticket, self._reply(one)) for one in lines[:done]])
+
+    def _room(self, hosted: Hosted) -> int:
+        """The number of lines of a model that are taken before others have their turn."""
+        if self._through or hosted.stage != "ready" or not hosted.pace:
+            return sys.maxsize
+        return max(1, int(TURN / hosted.pace))
+
+    def _go_on(self, hosted: Hosted) -> None:
+        """Take some of the lines of a model that had to wait for others, unless this was done meanwhile."""
+        if hosted not in self._cut:
+            return
+        self._cut.discard(hosted)
+        waiting = self._aside.pop(hosted)
+        some = self._next(hosted, waiting)
+        events = _events_of(some)
+        if not self._through and _growing(hosted, _bringing(hosted, events)):
+            self._aside[hosted] = waiting
             self._start_growing(hosted)
-        return fresh
+            return
+        rest = waiting[len(some) :]
+        if rest:
+            self._aside[hosted] = rest
+        self._learn(hosted, some)
+        if rest and hosted not in self._cut:
+            self._wait_for_a_turn(hosted)
+        self._after([hosted])
+
+    def _next(self, hosted: Hosted, waiting: Sequence[Lines]) -> Sequence[Lines]:
+        """The first of the lines that wait, as many as have time, but only one if they bring columns."""
+        room = self._room(hosted)
+        count = 1
+        rows = len(waiting[0].entries)
+        for lines in waiting[1:]:
+            rows += len(lines.entries)
+            if rows > room:
+                break
+            count += 1
+        if _bringing(hosted, _events_of(waiting[:count])):
+            return waiting[:1]
+        return waiting[:count]
+
+    def _wait_for_a_turn(self, hosted: Hosted) -> None:
+        """Have others first, and then the lines of a model that were set aside."""
+        self._cut.add(hosted)
+        self.submit([Call(functools.partial(self._go_on, hosted))])
 
     def _set_aside(self, lines: Lines, events: list[Event], bringing: dict[Hosted, list[Event]]) -> bool:
         """Whether lines wait until their model has programs for them, as all that come after them do.
@@ -227,8 +291,10 @@ class Learner(Worker):
         if waiting and _last(waiting[0]) <= upto:
             self._take_through([waiting.pop(0)])
             self.submit([Call(functools.partial(self.resume, hosted, upto))])
-            return
-        self._rows(self._aside.pop(hosted, []))
+        elif waiting:
+            self._wait_for_a_turn(hosted)
+        else:
+            self._aside.pop(hosted, None)
 
     def compile_here(self) -> None:
         """Set nothing aside any more, and take what was, in the learner's thread: the service stops."""
@@ -237,6 +303,7 @@ class Learner(Worker):
             self._resume(hosted)
 
     def _resume(self, hosted: Hosted) -> None:
+        self._cut.discard(hosted)
         self._take_through(self._aside.pop(hosted, []))
 
     def _take_through(self, lines: list[Lines]) -> None:

@@ -137,10 +137,8 @@ class TableModel:
         new = {name for row in rows for name in row if name not in known}
         cells = {name: [row.get(name) for row in rows] for name in sorted(new)}
         assert isinstance(self.session.encoding, TableEncoding)
-        wider = self.session.encoding.copy()
-        wider.notify = _nobody
-        wider.wake_all(Chunk(cells, np.arange(1, len(rows) + 1)))
-        return wider.schema.width != self.schema.width
+        room = self.session.encoding.room_after(Chunk(cells, np.arange(1, len(rows) + 1)))
+        return room != self.schema.extent.room
 
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
@@ -275,10 +273,6 @@ class TableModel:
             "learner": str(session.settings.model),
             "sentences": list(session.encoding.sentences),
         }
-
-
-def _nobody(sentence: str) -> None:
-    """Tell nobody what only might come."""
 
 
 def _row(event: Event) -> Learn | Predict:
