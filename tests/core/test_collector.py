@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from credo.core.collector import without_collector
+from credo.core.kept_programs import without_collector
 
 
 @pytest.fixture(autouse=True)

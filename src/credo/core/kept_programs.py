@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import inspect
 import os
@@ -30,14 +31,13 @@ from jaxlib import (
     utils,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
-from credo.core.collector import without_collector
 from credo.core.errors import DataError
 from credo.core.files import write_atomically
 from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
 from credo.core.program_folder import SUFFIX, folder, keep_small
 from credo.core.types import PyTree
 
-__all__ = ["Kept", "always_hasty", "compile_in_haste", "program"]
+__all__ = ["Kept", "always_hasty", "compile_in_haste", "program", "without_collector"]
 
 T = TypeVar("T")
 
@@ -66,7 +66,18 @@ class _Compiling:
         self.usual = 0.0
 
 
+class _Pause:
+    """The number of threads that want no collection, and whether there were collections before the first."""
+
+    def __init__(self) -> None:
+        # the collector is one for all threads: the first that wants none stops it, and the last starts it
+        self.lock = threading.Lock()
+        self.count = 0
+        self.usual = True
+
+
 _given = _Given()
+_pause = _Pause()
 _lowered: dict[Path, tuple[jax.stages.Lowered, Any]] = {}
 """Programs that were compiled in haste, under the files of the usual ones, which need no second trace."""
 
@@ -217,6 +228,27 @@ def _out_of_the_other_cache() -> Iterator[None]:
             _compiling.count -= 1
             if not _compiling.count:
                 jax.config.update(_SHORTEST, _compiling.usual)
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Work without collections of garbage, as a trace of a large program, whose objects are all in use.
+
+    The collector looks through all of them again and again, which is a fifth of the time of a trace. What is
+    not part of a circle is freed as always.
+    """
+    with _pause.lock:
+        if not _pause.count:
+            _pause.usual = gc.isenabled()
+            gc.disable()
+        _pause.count += 1
+    try:
+        yield
+    finally:
+        with _pause.lock:
+            _pause.count -= 1
+            if not _pause.count and _pause.usual:
+                gc.enable()
 
 
 def _keep(place: Path, compiled: jax.stages.Compiled, extra: object) -> None:
