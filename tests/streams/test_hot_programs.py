@@ -19,6 +19,10 @@ from tests.hlo_counts import Counts, as_users_get, counts
 from tests.tiers import few
 
 import credo
+from credo.live.passes import Score
+from credo.programs.build import _learning
+from credo.programs.packed import PackedBelief
+from credo.programs.words import NEVER, WordLayout
 from credo.streams.scoring import score_chunk
 
 NUMBER, LABEL = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
@@ -85,6 +89,16 @@ def _chunk(inputs: int, y: Any, *task: Any) -> Counts:
     return counts(as_users_get(rows.lower(learner, learner.init(), xs, ys, 4)), 10**6)
 
 
+def _words(inputs: int, y: Any, *task: Any) -> Counts:
+    """The counts of the same program on words, as the builder makes it, with what it reads and writes."""
+    learner = credo.auto(inputs, *task)
+    packed = PackedBelief.of(learner, learner.init())
+    row = WordLayout.of((jnp.zeros(inputs, jnp.float32), y, None, None, None), NEVER)
+    rows = _learning(packed.form, row, Score((), None), 4, (None,)).compiled
+    arguments = (packed.setting, packed.state, jnp.zeros((4, row.size), jnp.uint32), jnp.int32(4), None)
+    return counts(as_users_get(jax.jit(rows).lower(*arguments)), 10**6)
+
+
 PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
     "a tracker of two numbers": (_tracker, Counts(32, 1, 8)),
     "full, root, P = 10": (lambda: _full(10, "root"), Counts(27, 0, 5)),
@@ -97,6 +111,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
     "the bank of two classes": (lambda: _bank(2), Counts(480, 0, 0)),
     "the bank of three classes": (lambda: _bank(3), Counts(640, 10, 0)),
     "rows of numbers, with scores": (lambda: _chunk(4, NUMBER), Counts(835, 6, 0)),
+    "rows of two classes, as words": (lambda: _words(10, LABEL, "classification", 2), Counts(615, 0, 0)),
+    "rows of numbers, as words": (lambda: _words(4, NUMBER), Counts(795, 6, 0)),
     "rows of three classes, with scores": (lambda: _chunk(4, LABEL, "classification", 3), Counts(665, 10, 0)),
 }
 
