@@ -313,6 +313,50 @@ def test_a_slow_model_lets_others_in_between_and_keeps_its_order(monkeypatch: py
     assert answered == ["quick", "quick", *["slow"] * 4] and not learner._aside and not learner._cut
 
 
+def _single(hosted: Hosted, seq: int, *names: str) -> Lines:
+    ticket: Any = None
+    return Lines(hosted, [_event(seq, *names)], ticket)
+
+
+def test_lines_that_wait_are_taken_as_many_as_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, _ = _narrow()
+    clock = Clock(learner, monkeypatch, pace=0.009)
+    monkeypatch.setattr(learning, "answer_all", lambda replies: None)
+    slow = _hosted("slow")
+    slow.pace = 0.009
+    learner._work([_single(slow, seq, "a") for seq in range(1, 8)])
+    while waiting := learner._inbox.take():
+        assert len(waiting) == 1
+        learner._work(waiting)
+    assert [numbers for _, numbers in clock.taken] == [[1, 2], [3, 4], [5, 6], [7]]
+    ticket: Any = None
+    batch = Lines(slow, [_event(seq, "a") for seq in range(8, 14)], ticket, many=True)
+    learner._work([batch, _single(slow, 14, "a")])
+    while waiting := learner._inbox.take():
+        assert len(waiting) == 1
+        learner._work(waiting)
+    assert [numbers for _, numbers in clock.taken[4:]] == [[8, 9], [10, 11], [12, 13], [14]]
+
+
+def test_a_model_that_had_to_wait_grows_once_it_has_taken_the_lines_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner, _ = _narrow()
+    clock = Clock(learner, monkeypatch, pace=0.009)
+    monkeypatch.setattr(learning, "answer_all", lambda replies: None)
+    slow = _hosted("slow")
+    slow.pace = 0.009
+    grown: list[int] = []
+    monkeypatch.setattr(learner, "_start_growing", lambda hosted: grown.append(hosted.seen))
+    brings = [("a",), ("a",), ("a",), ("a", "b"), ("a", "c"), ("a", "b", "c"), ("a",)]
+    learner._work([_single(slow, seq, *names) for seq, names in enumerate(brings, 1)])
+    assert not grown
+    _work_off(learner)
+    assert grown == [5]
+    assert [numbers for _, numbers in clock.taken] == [[1, 2], [3], [4], [5]]
+    assert [one.entries[0].seq for one in learner._aside[slow]] == [6, 7]  # type: ignore[union-attr]
+
+
 def test_a_service_that_stops_takes_what_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, _ = _narrow()
     clock = Clock(learner, monkeypatch, pace=1.0)
