@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
 import traceback
@@ -16,10 +15,6 @@ __all__ = ["INTERRUPTED", "USAGE", "main"]
 
 USAGE = 2
 INTERRUPTED = 130
-SELDOM = (50_000, 20, 50)
-"""The thresholds of the collector of garbage: the usual (700, 10, 10) search all modules some dozen times
-while they are imported, for nothing."""
-
 COMPILING = ("learn", "predict", "keyed", "reproduce", "bandit", "flow")
 """The commands that compile programs."""
 
@@ -34,8 +29,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0, 2 for a request that cannot be carried out, 130 after Ctrl-C, 1 for an error of
             credo itself.
     """
-    if argv is None:  # the process is ours
-        gc.set_threshold(*SELDOM)
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
