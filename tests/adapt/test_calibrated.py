@@ -71,7 +71,6 @@ def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
     np.testing.assert_allclose(last.belief.mean, belief.mean, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
     logits = credo.Linear(3)
     classes = credo.RecursiveLearner(credo.Model(logits, credo.Categorical(3)), credo.Full("dense"))
@@ -156,7 +155,6 @@ def test_around_other_wrappers_their_reports_go_through() -> None:
     assert bool(soft.step(begin(soft), XS[0], YS[0])[1].ok)
 
 
-@pytest.mark.slow
 def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() -> None:
     one = Calibrated(WALKS[1], SCALES)
     belief, trace = credo.run(one, begin(one), XS, YS)
@@ -173,7 +171,6 @@ def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() ->
         np.testing.assert_allclose(last.weights, np.arange(len(members)) == 0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_the_scale_that_simulated_the_data_is_found_and_forecasts_improve() -> None:
     # labels are drawn with logits N(m, scale v) around a belief N(m, v) that never learns
     rng, count, true = np.random.default_rng(1), 400, 0.1
@@ -222,7 +219,6 @@ def test_settings_out_of_range_are_refused() -> None:
         joint.step(joint.init(jnp.zeros(P)), XS[:2], YS[:2])
 
 
-@pytest.mark.slow
 def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) -> None:
     rates, count = (0.0, 0.02, 0.6), len(WALKS)
     learner = Experts(WALKS, switching=rates)
@@ -249,7 +245,6 @@ def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) ->
     bitwise(credo.run(one, begin(one), XS, YS), credo.run(single, begin(single), XS, YS))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("caution", few([0.0, 0.6, 1.0], 0.6))
 def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: float) -> None:
     learner = Calibrated(INNER, SCALES, tails=(DF,), switching=0.05, outliers=0.01, caution=caution)
@@ -280,7 +275,6 @@ def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: flo
     np.testing.assert_allclose(np.asarray(last.doubt), doubt, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_one_absurd_target_leaves_a_cautious_learner_and_many_teach_it() -> None:
     inner = credo.RecursiveLearner(credo.Model(linear, credo.Normal(0.2)), credo.Full("dense"))
     learner = Calibrated(inner, (1.0,), outliers=1e-3)
@@ -305,7 +299,6 @@ def classes(plugin: bool) -> Calibrated[Any]:
     return Calibrated(inner, scales, sharpness=(1.4, 2.0), plugin=plugin)
 
 
-@pytest.mark.slow
 def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     xs, ys = jnp.asarray(np.random.default_rng(0).normal(size=(40, 2))), jnp.arange(40) % 3
     beliefs, traces = [], []
@@ -325,7 +318,6 @@ def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     np.testing.assert_allclose(alone.forecast(belief, xs[0]).probs, inner.probs, rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_what_nobody_asks_for_is_not_integrated() -> None:
     """The evidence of the learner inside is not part of the answer, and so its integral is not run."""
     learner = classes(True)
@@ -336,7 +328,6 @@ def test_what_nobody_asks_for_is_not_integrated() -> None:
     assert [shape for shape in arrays if shape.endswith("9,14")] == ["3,3,9,14"]
 
 
-@pytest.mark.slow
 def test_the_mean_alone_beside_an_integral_over_nodes() -> None:
     """Both forecasts are mixtures over nodes, of one and of many."""
     net = credo.Model(lambda w, x: w @ x, credo.HeteroscedasticNormal())

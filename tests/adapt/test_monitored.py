@@ -53,7 +53,6 @@ def reference(likelihoods: np.ndarray, hazard: float, capacity: int, young: int)
     return answers
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class", "number"])
 def test_changes_are_those_of_levels_that_move_little_within_a_segment(kind: str) -> None:
     rng = np.random.default_rng(1)
@@ -88,7 +87,6 @@ LEARNERS: dict[str, Any] = {
 
 
 @pytest.mark.table
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_forecasts_and_evidence_are_those_of_the_learner_inside(name: str) -> None:
     alone, learner = LEARNERS[name], Monitored(LEARNERS[name])
@@ -112,7 +110,6 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(Monitored(LEARNERS[name], hazard=0.1), tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", few(["one", "stacked"], "one"))
 def test_a_bad_row_is_no_evidence_of_a_change(name: str) -> None:
     learner = Monitored(LEARNERS[name])
@@ -133,7 +130,6 @@ def planted(sizes: Any, seed: int = 0) -> np.ndarray:
     return alarms(trace)
 
 
-@pytest.mark.slow
 def test_larger_errors_give_one_alarm_and_smaller_or_slowly_larger_ones_none() -> None:
     steps = np.arange(1000)
     (at,) = planted(np.where(steps < 500, 0.2, 1.0))
@@ -159,7 +155,6 @@ def test_a_learner_that_recovers_is_reported_once() -> None:
     assert recent[:750].max() < 0.5 and recent[at] > 0.9 and recent[-1] < 0.1
 
 
-@pytest.mark.slow
 @given(some.floats(0, 1), some.integers(0, 23), some.integers(1, 24))
 def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, level: int, up: int) -> None:
     """E exp of the gain, of losses 0 and 1 whose mean is at most the level: the worst of those in [0, 1]."""
@@ -172,7 +167,6 @@ def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, 
     assert np.exp(middle[high] - middle[level]) <= (1 - u) * gains[0] + u * gains[1] + 1e-9
 
 
-@pytest.mark.slow
 def test_counts_several_numbers_and_absurd_errors_have_levels() -> None:
     rng = np.random.default_rng(3)
     rates = np.where(np.arange(600) < 300, 2.0, 20.0)
@@ -195,7 +189,6 @@ def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
         segmentation(trace)
 
 
-@pytest.mark.slow
 def test_a_row_without_weight_gives_no_alarm() -> None:
     learner, x = Monitored(INNER, hazard=0.01), jnp.zeros(P)
     ys = jnp.asarray(np.random.default_rng(3).normal(size=140) * np.where(np.arange(140) < 120, 0.1, 3.0))
@@ -206,7 +199,6 @@ def test_a_row_without_weight_gives_no_alarm() -> None:
     assert not bool(learner.step(before, x, ys[first], weight=0.0)[1].extras.alarm)
 
 
-@pytest.mark.slow
 def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None:
     changes = LevelChanges.first(float)
     for _ in range(30):
@@ -218,7 +210,6 @@ def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None
     assert len(set(changes.starts.tolist())) == len(changes.starts)
 
 
-@pytest.mark.slow
 def test_a_step_of_length_two_has_the_changes_of_two_steps() -> None:
     changes, _ = LevelChanges.first(float).later(0.1, None).learned(jnp.zeros(25), 0.9, 5)
     later = changes.later(0.1, 2.0)

@@ -23,7 +23,6 @@ def log_normal(y: float, mean: float, var: float) -> float:
     return float(-0.5 * (np.log(2 * np.pi * var) + (y - mean) ** 2 / var))
 
 
-@pytest.mark.slow
 def test_a_weighted_observation_counts_for_the_hypotheses_as_for_the_coins() -> None:
     hazard, weights, ys = 0.2, (0.5, 3.0, 0.25), (1.0, 1.0, 0.0)
     learner = RunLength(COIN, hazard, 5)
@@ -42,7 +41,6 @@ def test_a_weighted_observation_counts_for_the_hypotheses_as_for_the_coins() -> 
     np.testing.assert_allclose(belief.mean, sum(p * a / (a + b) for p, a, b in coins), atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("full", [True, False])
 def test_the_lightest_hypothesis_is_folded_into_the_one_of_the_nearest_run_length(full: bool) -> None:
     weights, lengths = np.array([0.5, 0.3, 0.15, 0.05]), jnp.asarray([20, 3, 9, 7])
@@ -66,7 +64,6 @@ def test_the_lightest_hypothesis_is_folded_into_the_one_of_the_nearest_run_lengt
     assert float(pruned) == 0.0
 
 
-@pytest.mark.slow
 def test_an_expert_that_fails_starts_afresh_and_the_others_go_on() -> None:
     learner = Experts([credo.BetaBernoulli(a) for a in (1.0, 6.0)], switching=0.1)
     belief, _ = credo.run(learner, learner.init(), None, jnp.asarray([1.0, 0.0, 1.0]))
@@ -83,7 +80,6 @@ def test_an_expert_that_fails_starts_afresh_and_the_others_go_on() -> None:
     np.testing.assert_allclose(again.beliefs.a, [5.0, 7.0], atol=1e-12)
 
 
-@pytest.mark.slow
 def test_nothing_can_have_changed_before_the_first_observation() -> None:
     learner = SoftReset(COIN, 0.3)
     predicted = learner.predict(learner.init())
@@ -100,7 +96,6 @@ def test_nothing_can_have_changed_before_the_first_observation() -> None:
     np.testing.assert_allclose(growing.predict(second).change, 0.1 + 0.2 * 1, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_forgetting_waits_for_an_observation_and_then_counts_all_the_time_that_passed() -> None:
     level, ys, dts = 0.9, (2.0, np.nan, np.nan, 1.0), (1.0, 2.0, 1.0, 0.5)
     learner = ChangeProbability(LEVEL, (level,))
@@ -118,7 +113,6 @@ def test_forgetting_waits_for_an_observation_and_then_counts_all_the_time_that_p
     assert float(belief.pending) == 0.0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ou", "inflation"])
 def test_the_gradient_moves_the_level_by_its_rate_in_the_place_where_it_climbs(kind: Any) -> None:
     first, second, rate, start = 0.2, 6.0, 0.05, 0.8

@@ -54,7 +54,6 @@ def test_it_expects_what_a_regression_with_the_noise_that_was_seen_does(forgetti
     assert factor < 0.5
 
 
-@pytest.mark.slow
 def test_large_errors_leave_the_expectation_as_it_is() -> None:
     learner = NoiseScaled(INNER, 1e-4)
     belief, _ = credo.run(learner, begin(learner), XS, YS)
@@ -98,7 +97,6 @@ def test_arms_and_members_stay_normal_so_that_the_best_arm_is_found_by_quadratur
     np.testing.assert_allclose(shares, drawn, atol=5 * 0.5 / np.sqrt(4000))
 
 
-@pytest.mark.slow
 def test_chances_keep_their_distribution_which_is_narrowed_about_its_mean() -> None:
     inner = credo.BetaBernoulli()
     learner = NoiseScaled(inner, 1.0, 0.25)
@@ -122,14 +120,12 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
-@pytest.mark.slow
 def test_a_bad_row_leaves_the_belief() -> None:
     learner = LEARNERS["around a bank"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)
     bad_rows_leave(learner, learner.predict(belief))
 
 
-@pytest.mark.slow
 def test_regimes_begin_with_what_is_known_of_the_noise() -> None:
     learner = RunLength(
         NoiseScaled(INNER, ASSUMED), 0.1, 3, credo.RandomWalk(1.0)

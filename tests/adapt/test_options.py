@@ -15,7 +15,6 @@ from credo.adapt import ChangeProbability, Experts, LossRate, RunLength, named
 from credo.core.records import replace
 
 
-@pytest.mark.slow
 def test_young_segments_are_kept_while_there_is_room() -> None:
     plain, patient = RunLength(INNER, 1e-6, 3), RunLength(INNER, 1e-6, 3, protect=2)
     for learner, young in ((plain, False), (patient, True)):
@@ -24,7 +23,6 @@ def test_young_segments_are_kept_while_there_is_room() -> None:
         assert ({0, 1} <= set(alive.tolist())) == young and 4 in alive
 
 
-@pytest.mark.slow
 def test_alarms_obey_their_threshold_and_separation() -> None:
     ys = jnp.concatenate([jnp.zeros(20), jnp.full(20, 8.0)])
     ones = jnp.ones((40, P))
@@ -52,7 +50,6 @@ def moments(weights: Any, means: Any, covs: Any) -> tuple[Any, Any]:
     return centre, np.einsum("k,kij->ij", weights, covs + gaps[:, :, None] * gaps[:, None, :])
 
 
-@pytest.mark.slow
 def test_interacting_experts_are_the_multiple_model_of_blom_and_bar_shalom() -> None:
     switch = np.array([[0.9, 0.1], [0.1, 0.9]])
     weights, means, covs = np.full(2, 0.5), np.zeros((2, P)), np.stack([1.5 * np.eye(P)] * 2)
@@ -73,7 +70,6 @@ def test_interacting_experts_are_the_multiple_model_of_blom_and_bar_shalom() -> 
     np.testing.assert_allclose(belief.beliefs.mean, means, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_of_densities() -> None:
     stuck = Experts(WALKS, jnp.array([[0.0, 1.0], [0.0, 1.0]]))
     belief, _ = credo.run(stuck, begin(stuck), XS[:3], YS[:3])
@@ -100,7 +96,6 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
     np.testing.assert_allclose(gaps[1:], [0.25 * gaps[0], 0.0], atol=1e-12)
 
 
-@pytest.mark.slow
 def test_losses_may_count_in_units_of_their_running_mean() -> None:
     rate = LossRate(0.6, least=0.5, first=2.0, rows=3.0, forgetting=0.9)
     learner = Experts(WALKS, 0.1, loss=lambda forecast, y: (forecast.mean - y) ** 2, learning_rate=rate)
@@ -158,7 +153,6 @@ def test_a_limit_bounds_what_a_gradient_may_forget() -> None:
     assert float(trace.extras.max()) == 0.3
 
 
-@pytest.mark.slow
 def test_every_named_method_is_a_learner() -> None:
     robust = credo.RecursiveLearner(INNER.model, credo.Full("dense"))
     learners: dict[str, Any] = {

@@ -75,7 +75,6 @@ def test_particles_do_in_a_wrapper_what_a_kalman_filter_does_there(name: str) ->
     assert abs(gap) < 2.5, (name, gap)
 
 
-@pytest.mark.slow
 def test_every_regime_begins_with_particles_of_its_own() -> None:
     prior = PARTICLES.init(jnp.zeros(2), var=4.0, key=1)
     parent = credo.replace(prior, t=jnp.asarray(7))
@@ -93,7 +92,6 @@ def test_every_regime_begins_with_particles_of_its_own() -> None:
     assert not np.intersect1d(inside.prior.values, nested.prior.values).size
 
 
-@pytest.mark.slow
 def test_one_set_stands_for_a_mixture_of_sets() -> None:
     one = PARTICLES.init(jnp.zeros(2), var=0.01)
     two = PARTICLES.init(jnp.full(2, 5.0), var=0.01)
@@ -114,7 +112,6 @@ def test_a_loop_and_a_run_give_the_same_bits() -> None:
     bitwise(belief, whole)
 
 
-@pytest.mark.slow
 def test_a_weighted_past_starts_from_fresh_particles() -> None:
     learner = WeightedPast(credo.particle_filter(MODEL, N), memory=4, iterations=0)
     belief = learner.init(jnp.zeros(2), example=(XS[0], YS[0]))

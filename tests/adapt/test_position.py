@@ -28,7 +28,6 @@ def curve(count: int) -> tuple[np.ndarray, np.ndarray]:
     return x, 1.0 + 2.0 * x - x**2 + 0.2 * rng.normal(size=count)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_alone_it_is_the_filter_on_powers_of_the_distance_to_the_first_input(form: str) -> None:
     x, y = curve(12)
@@ -52,7 +51,6 @@ def test_a_curve_is_the_same_about_any_origin() -> None:
         np.testing.assert_allclose(one.var, other.var, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
     x, y = curve(12)
     learner = RunLength(LocalPolynomial(inner(), 2), 0.1, 4, Continuous(0.5))

@@ -135,7 +135,6 @@ def test_a_hazard_of_zero_and_one_expert_are_the_inner_learner_bit_by_bit() -> N
         bitwise(jax.tree.map(lambda leaf: leaf[0], belief.beliefs), inner)
 
 
-@pytest.mark.slow
 def test_a_hazard_of_one_starts_anew_at_every_step() -> None:
     learners: list[Any] = [RunLength(INNER, 1.0, 2), SoftReset(INNER, 1.0)]
     for learner in learners:
@@ -198,7 +197,6 @@ def test_soft_resets_follow_their_equations() -> None:
     np.testing.assert_allclose(belief.belief.cov.dense(), cov, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_them() -> None:
     levels, log_prior = np.array([1.0, 0.6, 0.0]), np.log([0.7, 0.2, 0.1])
     belief = INNER.step(begin(INNER), XS[0], YS[0])[0]
@@ -231,7 +229,6 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
         np.testing.assert_allclose(after.belief.cov.dense(), target[1], atol=1e-10)
 
 
-@pytest.mark.slow
 def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     learner = ChangeProbability(
         INNER, 0.05, kind="inflation", method="gradient", learning_rate=0.01, iterations=1
@@ -248,7 +245,6 @@ def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     np.testing.assert_allclose(float(after.level), max(q + 0.01 * float(slope), 0.0), atol=1e-8)
 
 
-@pytest.mark.slow
 def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_not_fit() -> None:
     sure = WeightedPast(INNER, T, iterations=0, entry=1 - 1e-12)
     belief, _ = credo.run(sure, begin(sure), XS, YS)

@@ -84,7 +84,6 @@ def test_a_wide_threshold_or_light_tails_give_the_learner_inside(wide: Any, tole
         close(trace.log_evidence, plain.log_evidence, tolerance)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_an_outlier_hardly_moves_the_belief_and_the_farther_the_less(name: str) -> None:
@@ -173,7 +172,6 @@ def test_beliefs_map_over_vmap_and_loops_scans_and_files_agree(name: str, tmp_pa
     assert again == learner and held == last
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", FEW)
 def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> None:
@@ -197,7 +195,6 @@ def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> Non
     close(trace.log_evidence, ends.log_evidence, tolerance)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["imq", "mahalanobis", "student", "wishart"])
 def test_a_low_rank_network_learns_through_outliers(name: str) -> None:
@@ -230,7 +227,6 @@ def test_a_large_network_is_linearised_by_its_layers() -> None:
     assert bool(info.ok) and float(before.mean) < float(forecast(belief, x).mean) < y
 
 
-@pytest.mark.slow
 def test_a_fisher_ekf_and_an_iterated_one_can_be_inside() -> None:
     from credo.ekf import diag_fisher
 

@@ -26,7 +26,6 @@ import credo
 from credo.adapt import GammaWeight, InverseWishartNoise, StudentTNoise
 
 
-@pytest.mark.slow
 def test_the_evidence_of_light_tails_approaches_that_of_the_learner_inside() -> None:
     # log t - log N is of order distance^2 / df
     xs, ys = map(jnp.asarray, stream(P, T))
@@ -37,7 +36,6 @@ def test_the_evidence_of_light_tails_approaches_that_of_the_learner_inside() -> 
         close(trace.log_evidence, plain.log_evidence, 1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [0, 2])
 def test_student_noise_is_the_gamma_weight_of_half_its_degrees_of_freedom(outputs: int) -> None:
     xs, ys = map(jnp.asarray, data(outputs))
@@ -52,7 +50,6 @@ def test_student_noise_is_the_gamma_weight_of_half_its_degrees_of_freedom(output
     close(ends[0][1].log_evidence, ends[1][1].log_evidence)
 
 
-@pytest.mark.slow
 def test_with_one_output_the_inverse_wishart_noise_is_student_noise() -> None:
     xs, ys = map(jnp.asarray, data(0))
     left, right = StudentTNoise(KALMAN, 3.0), InverseWishartNoise(KALMAN, 3.0)
@@ -88,7 +85,6 @@ def test_the_bound_is_the_evidence_lower_bound_term_by_term(kind: str) -> None:
         )
 
 
-@pytest.mark.slow
 def test_the_bound_lies_close_below_the_evidence_and_an_outlier_speaks_for_no_belief() -> None:
     model, one = regression(1.0), jnp.ones(1)
     learner = StudentTNoise(credo.extended_kalman(model), 3.0, 3, evidence="bound")
@@ -140,7 +136,6 @@ def test_forecasts_match_the_noise() -> None:
     assert learner.sample(belief, jax.random.key(0), (4,)).shape == (4, P)
 
 
-@pytest.mark.slow
 def test_too_few_degrees_of_freedom_for_the_outputs_take_nothing_in() -> None:
     learner = InverseWishartNoise(KALMAN, 0.5)
     start = learner.init(jnp.zeros(P))

@@ -156,7 +156,6 @@ def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: 
     np.testing.assert_allclose(np.exp(last.log_shares), weights, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_at_first_the_regression_is_the_mixture() -> None:
     bank, params = class_bank(credo.Categorical(3))
     learner = Stacked(bank, credo.Categorical(3), var=1e-9)
@@ -168,7 +167,6 @@ def test_at_first_the_regression_is_the_mixture() -> None:
     np.testing.assert_allclose([first.mean, first.sd], [mixed.mean, mixed.sd], atol=1e-9)
 
 
-@pytest.mark.slow
 def test_far_means_and_small_probabilities_are_bounded() -> None:
     far = credo.likelihoods.NormalPredictive(jnp.array([[0.0], [1e3]]), jnp.full((2, 1, 1), 1e-4))
     distribution = WeightedPredictive(far, jnp.log(jnp.array([1.0 - 1e-9, 1e-9])))
@@ -244,7 +242,6 @@ def test_an_outlier_hardly_moves_coefficients_where_outliers_are_foreseen() -> N
     assert moved[0] < 0.1 * moved[1]
 
 
-@pytest.mark.slow
 def test_a_broken_classifier_counts_as_the_mixture() -> None:
     likelihood = credo.Categorical(3)
     bank, params = class_bank(likelihood)
@@ -261,7 +258,6 @@ def test_a_broken_classifier_counts_as_the_mixture() -> None:
     np.testing.assert_array_equal(inputs[:, 2], inputs[:, 0])
 
 
-@pytest.mark.slow
 def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None:
     with pytest.raises(credo.CredoError, match="Stacked is for learners whose beliefs are mixtures"):
         begin(Stacked(INNER))
@@ -291,7 +287,6 @@ def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None
             Stacked(BANK, **{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
     bank = credo.auto(2)
     inside: Any = within(bank, Experts)
@@ -304,7 +299,6 @@ def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
     assert found is not None and np.allclose(found.var, 1.0)
 
 
-@pytest.mark.slow
 def test_either_of_two_distributions_is_their_mixture() -> None:
     distributions = [credo.Normal(var).plugin(jnp.full(1, mean)) for mean, var in ((-1.0, 1.0), (2.0, 0.3))]
     weights = jnp.log(jnp.array([0.3, 0.7]))

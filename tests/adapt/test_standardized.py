@@ -104,7 +104,6 @@ _ENTRIES = st.one_of(
 )
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(_ENTRIES, st.integers(1, 14)), max_size=12), st.integers(0, 2**31))
 def test_moments_are_those_of_the_naive_reference(runs: list[tuple[float, int]], seed: int) -> None:
     rng, naive, moments = np.random.default_rng(seed), Naive(), RunningMoments.empty((), float)
@@ -147,7 +146,6 @@ def test_other_units_for_good_are_taken_up_within_sixty_entries(change: Any) -> 
     np.testing.assert_allclose(float(moments.sd), new.std(), rtol=0.3)
 
 
-@pytest.mark.slow
 def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
     inner = credo.RecursiveLearner(credo.Model(linear, credo.Bernoulli()), credo.Full("dense"))
     learner = Standardized(inner, clip=CLIP)
@@ -217,7 +215,6 @@ def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target()
     np.testing.assert_allclose(expected, average)
 
 
-@pytest.mark.slow
 def test_targets_that_do_not_differ_wait_until_one_does() -> None:
     ys = np.where(np.arange(T) < 7, 5.0, NUMBERS)
     belief, _ = credo.run(BOTH, begin(BOTH), RAW[:7], jnp.asarray(ys[:7]))
@@ -230,7 +227,6 @@ def test_targets_that_do_not_differ_wait_until_one_does() -> None:
     np.testing.assert_allclose(float(belief.units[0]), ys[:8].mean())
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
@@ -254,7 +250,6 @@ def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
     assert batch.fixed.all() and bool(jnp.all(batch.observe(jnp.ones(2, dtype)).values == batch.values))
 
 
-@pytest.mark.slow
 def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     seconds = (1.7e9 + 1000.0 * RNG.normal(size=300)).astype(np.float32)
     learner = Standardized(credo.RecursiveLearner(MODEL), clip=8.0)
@@ -266,7 +261,6 @@ def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     assert not z[:, 1].any()
 
 
-@pytest.mark.slow
 def test_a_scaling_that_is_fixed_is_that_of_the_batch() -> None:
     weights = np.where(np.arange(T) % 3 == 0, 2.0, 1.0)
     weights[4] = 0.0
@@ -299,7 +293,6 @@ def test_decisions_are_in_the_units_of_the_target() -> None:
     np.testing.assert_allclose(function(x), location + scale * same(z), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_rescaled_distribution_is_the_distribution_of_the_rescaled_number() -> None:
     distribution = Rescaled(
         NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0)
@@ -349,7 +342,6 @@ def test_more_inputs_are_those_that_were_missing_before() -> None:
 HURTFUL = st.sampled_from([0.0, 1.0, -2.5, 1e-30, 1e14, 1e30, -3e38, np.nan, np.inf, -np.inf])
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(HURTFUL, HURTFUL, HURTFUL, st.sampled_from([0.0, 1.0, 0.5])), min_size=8, max_size=24)

@@ -35,7 +35,6 @@ def stretched(parts: tuple[np.ndarray, ...], y: float, s: float) -> tuple[float,
     return float(shares @ st.norm.pdf(z, means, sds) / s), float(shares @ st.norm.cdf(z, means, sds))
 
 
-@pytest.mark.slow
 def test_forecasts_weights_and_evidence_are_those_of_the_formula() -> None:
     learner, share = Stretched(MIXED, FACTORS, 0.05), 0.05
     inner, weights = begin(MIXED), np.full(3, 1 / 3)
@@ -67,7 +66,6 @@ def test_forecasts_weights_and_evidence_are_those_of_the_formula() -> None:
     np.testing.assert_allclose(last.belief.mean, inner.mean, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_one_factor_of_one_is_the_learner_and_two_is_twice_as_wide() -> None:
     belief, _ = credo.run(INNER, begin(INNER), XS, YS)
     own = INNER.forecast(belief, XS[0])
@@ -87,7 +85,6 @@ def test_one_factor_of_one_is_the_learner_and_two_is_twice_as_wide() -> None:
         np.testing.assert_allclose(plain.sd, INNER.predictive(belief, XS[0], "plugin", None, None).sd)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("believed", "low", "high"), [(4.0, 0.45, 0.56), (0.4, 1.4, 1.51)])
 def test_forecasts_that_are_too_wide_or_too_narrow_are_mended(
     believed: float, low: float, high: float
@@ -117,7 +114,6 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
-@pytest.mark.slow
 def test_a_bad_row_leaves_the_belief_and_an_absurd_one_costs_a_bounded_score() -> None:
     learner = LEARNERS["around calibrated"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)
@@ -127,7 +123,6 @@ def test_a_bad_row_leaves_the_belief_and_an_absurd_one_costs_a_bounded_score() -
     np.testing.assert_allclose(np.exp(after.log_weights).sum(), 1.0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_quantiles_and_draws_follow_the_stretched_distribution() -> None:
     learner = Stretched(INNER, (2.0,))
     belief, _ = credo.run(learner, begin(learner), XS, YS)
@@ -140,7 +135,6 @@ def test_quantiles_and_draws_follow_the_stretched_distribution() -> None:
     np.testing.assert_allclose(draws.std(), normal.std(), rtol=5 / np.sqrt(2 * 4000))
 
 
-@pytest.mark.slow
 def test_what_is_no_number_is_refused_in_a_sentence() -> None:
     classes = credo.RecursiveLearner(credo.Model(lambda w, x: x @ w, credo.Bernoulli()), credo.Full("dense"))
     both = credo.Model(lambda w, x: jnp.stack([x @ w, x @ w]), credo.Normal(jnp.eye(2)))

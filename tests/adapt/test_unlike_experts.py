@@ -52,7 +52,6 @@ def test_unlike_experts_follow_the_recursion_of_magill_in_the_order_of_the_learn
     np.testing.assert_allclose(belief.best.mean, beliefs[best].mean, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_networks_of_unlike_sizes_start_from_parameters_of_their_own_and_are_saved(tmp_path: Path) -> None:
     nets: list[Any] = [credo.Linear(1), credo.MLP(1, (2,))]
     learner = Experts([credo.vd_ekf(credo.Model(net, credo.Normal(0.1))) for net in nets])
@@ -106,7 +105,6 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
         assert abs(float(sample.std()) / float(distribution.sd[0]) - 1) < 0.1
 
 
-@pytest.mark.slow
 def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() -> None:
     learner = Experts([WALKS[0], credo.vd_ekf(MODEL)], 0.0)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import credo
 from credo.adapt.banks import banks
 from credo.adapt.questions import ChosenFunction
@@ -20,7 +18,6 @@ def test_learners_of_one_kind_share_a_bank() -> None:
     assert both.places == ((0, 2), (1,))
 
 
-@pytest.mark.slow
 def test_the_function_of_one_of_several_experts_is_chosen() -> None:
     members: list[credo.Learner[Any]] = [credo.BetaBernoulli(), credo.GammaPoisson()]
     learner = credo.Experts(members)

@@ -98,7 +98,6 @@ def test_remembered_rows_get_zeros_for_the_new_inputs(learner: Any) -> None:
     compare(learner, lambda size: {"example": (jnp.zeros(size), jnp.zeros(()))})
 
 
-@pytest.mark.slow
 def test_moments_of_new_inputs_begin_empty() -> None:
     learner = Standardized(credo.vd_ekf(MODEL), targets=True, warmup=3)
     compare(learner, lambda size: {"size": size}, absent=np.nan)
@@ -134,7 +133,6 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
     assert bool(jnp.all(mine[1].ok))
 
 
-@pytest.mark.slow
 def test_what_is_new_is_at_the_prior_and_independent_of_what_is_old() -> None:
     rng = np.random.default_rng(3)
     root = rng.normal(size=(2, 2))
@@ -177,7 +175,6 @@ def test_a_second_widening_and_none_at_all() -> None:
     np.testing.assert_allclose(widest.anchor.cov.diag(), widest.var)
 
 
-@pytest.mark.slow
 def test_ensembles_and_particles_draw_their_new_parameters() -> None:
     particles = credo.particle_filter(MODEL, particles=50)
     belief = particles.init(NARROW, var=VARS[:2], key=1)

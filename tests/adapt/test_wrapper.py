@@ -47,7 +47,6 @@ class Counting(Wrapper[Counted[B], B], Generic[B]):
 LEARNER = Counting(INNER)
 
 
-@pytest.mark.slow
 def test_a_wrapper_writes_its_own_idea_only() -> None:
     inner, trace = credo.run(INNER, INNER.init(jnp.zeros(P), var=1.5), XS, YS)
     belief, outer = credo.run(LEARNER, LEARNER.init(jnp.zeros(P), var=1.5), XS, YS)
@@ -80,7 +79,6 @@ def test_a_learner_that_lacks_a_function_cannot_be_made() -> None:
         Nothing()  # type: ignore[abstract]  # this is what is tested
 
 
-@pytest.mark.slow
 def test_changes_are_found_in_the_report_of_a_wrapper_around_run_lengths() -> None:
     ys = jnp.concatenate([jnp.zeros(20), jnp.full(20, 8.0)])
     inner = RunLength(INNER, 0.01, 4)
@@ -97,7 +95,6 @@ def test_a_trace_without_changes_is_refused_in_a_sentence() -> None:
             ask(trace)
 
 
-@pytest.mark.slow
 def test_a_member_that_has_run_away_does_not_spoil_the_mixture() -> None:
     inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
     experts = credo.Experts([inner, inner])

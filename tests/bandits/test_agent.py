@@ -31,7 +31,6 @@ def _played(design: str, count: int = 10, **options: Any) -> Any:
     return one, belief, contexts
 
 
-@pytest.mark.slow
 def test_arms_are_batch_regressions_of_their_own_rewards() -> None:
     one, belief, _ = _played("arms", 40)
     for arm in range(ARMS):
@@ -55,7 +54,6 @@ def test_features_of_actions_are_one_batch_regression() -> None:
     np.testing.assert_allclose(distribution.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_outputs_are_observed_one_at_a_time() -> None:
     one, belief, _ = _played("outputs")
     model = credo.Model(lambda params, x: NET(params, x[0])[x[1]], credo.Normal(NOISE))
@@ -72,7 +70,6 @@ def test_outputs_are_observed_one_at_a_time() -> None:
         )
 
 
-@pytest.mark.slow
 def test_large_networks_pick_a_row_of_outer_products() -> None:
     net = credo.MLP(outputs=ARMS, hidden=(300,))
     wide = jnp.ones(30) / 30
@@ -86,7 +83,6 @@ def test_large_networks_pick_a_row_of_outer_products() -> None:
     np.testing.assert_allclose(move, before.cov[2] / (before.cov[2, 2] + NOISE), atol=2e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("design", DESIGNS)
 def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
@@ -125,7 +121,6 @@ def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
         assert np.array_equal(a, b)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_is_missing_changes_nothing_but_the_clock(design: Any) -> None:
@@ -160,7 +155,6 @@ def test_logs_are_learned_by_the_verbs_of_learners() -> None:
     assert trace.log_evidence.shape == (40,)
 
 
-@pytest.mark.slow
 def test_standardised_contexts_do_not_depend_on_their_units() -> None:
     one, first, _ = agent("arms", scale="online")
     second = first
@@ -209,7 +203,6 @@ def test_rewards_in_other_units_lead_to_the_same_choices_and_an_absurd_one_to_fe
     assert float(units.scale) == float(former.scale) and float(units.location) == float(former.location)
 
 
-@pytest.mark.slow
 def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
     one, belief, _ = agent("arms", units="online")
     raw, plain, _ = agent("arms")

@@ -144,7 +144,6 @@ def test_waves_and_lines_take_over_as_rarely_from_each_other() -> None:
     assert isinstance(learner.learning_rate, LossRate)
 
 
-@pytest.mark.slow
 def test_time_moves_the_lines_of_all_arms_without_decompositions() -> None:
     start = bandits.default_agent(3, 2)
     rewards = start.agent.rewards

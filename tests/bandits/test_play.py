@@ -20,7 +20,6 @@ wrong: Any = bandits.play  # what a type checker would refuse
 AGENT = bandits.Agent(ARM, 3, "arms")
 
 
-@pytest.mark.slow
 def test_each_seed_is_a_run_of_its_own() -> None:
     many = bandits.play(AGENT, WORLD, steps=60, seeds=3, key=5)
     assert many.rewards.shape == (3, 60) and len({run.tobytes() for run in many.arms}) == 3
@@ -35,7 +34,6 @@ def test_each_seed_is_a_run_of_its_own() -> None:
             assert many.beliefs.belief.beliefs.a[run, arm] == pytest.approx(1 + wins)
 
 
-@pytest.mark.slow
 def test_a_delay_is_a_replay_first_in_first_out() -> None:
     late = bandits.play(AGENT, WORLD, steps=40, seeds=2, key=5, delay=7)
     for run in range(2):
@@ -45,7 +43,6 @@ def test_a_delay_is_a_replay_first_in_first_out() -> None:
     assert int(late.beliefs.t[0]) == 33 and late.refused == 0
 
 
-@pytest.mark.slow
 def test_reports_can_be_read_and_drawn(tmp_path: Path) -> None:
     report = bandits.play(AGENT, WORLD, steps=50, seeds=3)
     text = report.summary()
@@ -123,7 +120,6 @@ def test_agents_that_do_not_fit_are_refused() -> None:
         )
 
 
-@pytest.mark.slow
 def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     """Arms drawn from the prior: P(best) of an exact agent is calibrated."""
     report = bandits.play(AGENT, environments.BernoulliArms(3), steps=15, seeds=400)

@@ -114,7 +114,6 @@ def _all_pmfs(distribution: Any) -> jax.Array:
     return jnp.stack([policy.pmf(distribution, ALLOWED, t, key) for policy in POLICIES])
 
 
-@pytest.mark.slow
 def test_learners_of_several_numbers_are_refused() -> None:
     for learner in (credo.DirichletCategorical(3), credo.RunLength(credo.DirichletCategorical(3), 0.1, 2)):
         agent = bandits.Agent(learner, ARMS, "arms")

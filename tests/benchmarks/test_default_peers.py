@@ -62,7 +62,6 @@ def test_a_refitted_peer_never_sees_a_row_before_its_forecast(classes: int) -> N
         np.testing.assert_array_equal(answers[[50, 499, 500, 1233], 0], [50, 200, 500, 1000])
 
 
-@pytest.mark.slow
 def test_a_refitted_peer_is_the_same_before_a_row_whatever_comes_later() -> None:
     refits = module("default_refits").refits_of(2)
     random = np.random.default_rng(0)

@@ -73,7 +73,6 @@ def test_a_log_says_what_others_would_have_earned(credo: Command, log: Path, tmp
     assert found["blue", "ips"]["value"] == exact.value
 
 
-@pytest.mark.slow
 def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path: Path) -> None:
     words = ("bandit", "evaluate", log, "--policy", "blue", "--policy", "uniform", "--estimator", "dr")
     outcome = credo(*words, "--report", "seen")
@@ -105,7 +104,6 @@ def test_control_characters_of_arms_are_spelled(credo: Command, tmp_path: Path) 
     assert "\\x1b[31mred" in outcome.out and "\x1b" not in outcome.out
 
 
-@pytest.mark.slow
 def test_an_agent_is_replayed_on_a_log(credo: Command, log: Path) -> None:
     outcome = credo("bandit", "replay", log, "--agent", "beta", "--seeds", "2")
     assert outcome.status == 0, outcome.err
@@ -125,7 +123,6 @@ def answers(
     return [json.loads(line) for line in outcome.out.splitlines()]
 
 
-@pytest.mark.slow
 def test_decisions_go_on_as_if_they_had_never_stopped(
     credo: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -104,7 +104,6 @@ def test_the_place_in_a_file_is_part_of_the_belief(credo: Command, tmp_path: Pat
     assert Session.load("o/belief.credo").rows_used == 90 + 20 + 60
 
 
-@pytest.mark.slow
 def test_the_place_in_a_named_set_is_part_of_the_belief(credo: Command) -> None:
     small = ("--model", "linear", "--test-rows", -1, "-q")
     assert credo("learn", "wine", *small, "--limit", 90, "--chunk", 40, "--out", "all").status == 0
@@ -116,7 +115,6 @@ def test_the_place_in_a_named_set_is_part_of_the_belief(credo: Command) -> None:
     assert order.status == 2 and "90 rows of wine, shuffled by seed 0, which cannot be told" in order.err
 
 
-@pytest.mark.slow
 def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +138,6 @@ def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     assert not (tmp_path / "o/unfinished").exists()
 
 
-@pytest.mark.slow
 def test_an_error_after_the_state_was_saved_keeps_it(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +158,6 @@ def _refuse(*_: object) -> Path:
     raise DataError("cannot write it: no space.")
 
 
-@pytest.mark.slow
 def test_two_runs_into_one_folder_are_refused(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     for folder in ("runs/t/unfinished", "o/unfinished"):
@@ -236,7 +232,6 @@ def test_predictions_go_on_where_a_new_class_comes(credo: Command, tmp_path: Pat
     assert ('"p(v)"' in rows[-1]) == (suffix == "jsonl")
 
 
-@pytest.mark.slow
 def test_checkpoint_and_predictions_are_checked(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     for words, says in (

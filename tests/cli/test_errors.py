@@ -166,7 +166,6 @@ def test_files(refused: Refused, tmp_path: Path, name: str, content: bytes, says
     assert says in refused("learn", tmp_path / name, *TARGET)
 
 
-@pytest.mark.slow
 def test_columns_that_change_after_learning_began_write_nothing(refused: Refused, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 1200)
     with path.open("a") as file:
@@ -179,7 +178,6 @@ def test_classes_that_never_come(refused: Refused, tmp_path: Path) -> None:
     assert "holds none of the classes 7, 8" in refused("learn", path, "--target", "y", "--classes", "7,8")
 
 
-@pytest.mark.slow
 def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tmp_path: Path) -> None:
     words = ("--target", "level", "--model", "linear", "-q")
     path = labels(tmp_path / "u.csv", 60)
@@ -193,7 +191,6 @@ def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tm
     assert "has the target 'medium'" in outcome.err and "--classes" in outcome.err
 
 
-@pytest.mark.slow
 def test_saved_beliefs(refused: Refused, credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     assert credo("learn", path, *TARGET, "--out", "o", "-q").status == 0

@@ -98,7 +98,6 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     assert done.status == 2 and "is complete" in done.err
 
 
-@pytest.mark.slow
 def test_the_file_of_an_operator_runs_no_code(credo: Command, tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text("open('ran', 'w')\n\ndef tasks():\n    return None\n")
     settings = {"tasks": {"kind": "python", "file": str(tmp_path / "tasks.py"), "function": "tasks"}}

@@ -79,7 +79,6 @@ def test_a_run_goes_on_with_its_lags(credo: Command, tmp_path: Path) -> None:
         assert abs(float(ours["sd"]) / float(wanted["sd"]) - 1) < 0.1
 
 
-@pytest.mark.slow
 def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "t.csv", 60)
     lines = file.read_text().splitlines()
@@ -92,7 +91,6 @@ def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: 
     assert outcome.status == 2 and "line 41 has the time '2024-02-08' in 'day'" in outcome.err
 
 
-@pytest.mark.slow
 def test_what_does_not_fit_a_series_is_refused_in_a_sentence(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "t.csv", 40)
     for words, sentence in (

@@ -18,7 +18,6 @@ from credo.sessions.places import HEAD, Prefix
 LINEAR = ("--model", "linear")
 
 
-@pytest.mark.slow
 def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Command, tmp_path: Path) -> None:
     outcome = credo("learn", numbers(tmp_path / "t.csv", 250), "--target", "y", *LINEAR)
     assert outcome.status == 0, outcome.err
@@ -72,7 +71,6 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.slow
 def test_a_messy_classification_and_its_self_contained_report(credo: Command, tmp_path: Path) -> None:
     outcome = credo("learn", labels(tmp_path / "<b>.csv", 300), "--target", "level", *LINEAR, "--out", "o")
     assert outcome.status == 0, outcome.err
@@ -93,7 +91,6 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
 
-@pytest.mark.slow
 def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
@@ -110,7 +107,6 @@ def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> 
     assert data["test"]["rows"] == 50 and data["test"]["metrics"]["error"] < data["test"]["baseline"]["error"]
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(
     "options",
@@ -159,7 +155,6 @@ def test_every_rule_and_curvature_learns_and_says_what_it_is(
     assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
 
 
-@pytest.mark.slow
 def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path) -> None:
     numbers(tmp_path / "all.csv", 60)
     lines = (tmp_path / "all.csv").read_text().splitlines(keepends=True)
@@ -187,7 +182,6 @@ def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path
     )
 
 
-@pytest.mark.slow
 def test_a_learner_that_diverges_is_said_to(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 60)
     outcome = credo(
@@ -227,7 +221,6 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     assert Session.load(Path("c.credo")).belief == whole.belief
 
 
-@pytest.mark.slow
 def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(
     credo: Command, tmp_path: Path
 ) -> None:
@@ -238,7 +231,6 @@ def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(
     assert Session.load(Path("again.credo")).belief == one.belief
 
 
-@pytest.mark.slow
 def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 80)
     lines = path.read_text().splitlines()
@@ -259,7 +251,6 @@ def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path
     assert strict.status == 2 and "line 1151" in strict.err
 
 
-@pytest.mark.slow
 def test_standard_input_and_json_lines(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,7 +262,6 @@ def test_standard_input_and_json_lines(
     assert (tmp_path / "runs/stdin/report.html").exists()
 
 
-@pytest.mark.slow
 def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo: Command, tmp_path: Path) -> None:
     table = (numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
     assert credo("learn", *table).status == 0
@@ -298,7 +288,6 @@ def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.slow
 def test_the_importance_of_columns(credo: Command, tmp_path: Path) -> None:
     table, test = numbers(tmp_path / "t.csv", 120), numbers(tmp_path / "u.csv", 60, seed=1)
     columns = ("learn", table, "--target", "y", *LINEAR, "-q")

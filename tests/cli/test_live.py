@@ -70,7 +70,6 @@ def test_a_row_is_answered_before_the_next_comes_and_sigterm_saves(tmp_path: Pat
     assert {path.name for path in (tmp_path / "o").iterdir()} == {"belief.credo", "metrics.json"}
 
 
-@pytest.mark.slow
 @posix
 def test_ctrl_c_while_first_rows_are_awaited_learns_those_at_hand(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +179,6 @@ def test_rows_without_a_target_are_forecast_and_change_nothing() -> None:
     assert answering.rows_used == 60 and answering.rows_read == 63
 
 
-@pytest.mark.slow
 @posix
 def test_a_reader_that_goes_away_costs_nothing(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from tests.cli.conftest import Command, labels, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +22,6 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-@pytest.mark.slow
 def test_numbers_round_trip_with_intervals(credo: Command, tmp_path: Path) -> None:
     learn = numbers(tmp_path / "a.csv", 200)
     assert credo("learn", learn, "--target", "y", "--model", "linear", "--out", "o", "-q").status == 0
@@ -42,7 +40,6 @@ def test_numbers_round_trip_with_intervals(credo: Command, tmp_path: Path) -> No
     assert float(narrow[0]["upper"]) - float(narrow[0]["lower"]) < columns["upper"][0] - columns["lower"][0]
 
 
-@pytest.mark.slow
 def test_classes_without_the_target_column_and_with_bad_rows(credo: Command, tmp_path: Path) -> None:
     learn = labels(tmp_path / "a.csv", 200)
     assert credo("learn", learn, "--target", "level", "--model", "linear", "--save", "s", "-q").status == 0
@@ -61,7 +58,6 @@ def test_classes_without_the_target_column_and_with_bad_rows(credo: Command, tmp
     )
 
 
-@pytest.mark.slow
 def test_columns_are_kept_beside_the_predictions_of_the_run_in_a_folder(
     credo: Command, tmp_path: Path
 ) -> None:
@@ -85,7 +81,6 @@ def test_columns_are_kept_beside_the_predictions_of_the_run_in_a_folder(
         assert outcome.status == 2 and said in " ".join(outcome.err.split())
 
 
-@pytest.mark.slow
 def test_the_command_is_a_module() -> None:
     said = subprocess.run(
         [sys.executable, "-m", "credo", "--version"], capture_output=True, text=True, check=True
@@ -93,7 +88,6 @@ def test_the_command_is_a_module() -> None:
     assert said.stdout.startswith("credo 0.")
 
 
-@pytest.mark.slow
 def test_no_control_character_of_a_cell_is_printed_or_reported(credo: Command, tmp_path: Path) -> None:
     odd, lines = "\x1b[31mred", ["\x1b[7ma\x07,level"]
     lines += [f"{i % 7},{odd if i % 7 > 3 else '=low'}" for i in range(60)]
@@ -131,7 +125,6 @@ def run(*words: str, **streams: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *words], env=env, text=True, **streams)
 
 
-@pytest.mark.slow
 def test_help_imports_no_jax() -> None:
     code = "import sys; from credo.cli import main; main(['--help']); main(['learn', '--help']);"
     code += "sys.exit('jax' in sys.modules)"
@@ -141,7 +134,6 @@ def test_help_imports_no_jax() -> None:
     assert "credo learn mnist" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     outcome = run("datasets", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert outcome.stdout is not None and outcome.stderr is not None

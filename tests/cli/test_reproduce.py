@@ -39,7 +39,6 @@ leap = 1e6
 """
 
 
-@pytest.mark.slow
 def test_an_experiment_runs_and_shows_its_table(credo: Command, tmp_path: Path) -> None:
     outcome = credo("reproduce", "kf-tracking", "--out", "out")
     assert outcome.status == 0, outcome.err

@@ -65,7 +65,6 @@ def test_a_program_is_found_again_without_a_trace(folder: Path) -> None:
     np.testing.assert_array_equal(second["a"], 2 * x)
 
 
-@pytest.mark.slow
 def test_other_arguments_have_programs_of_their_own(folder: Path) -> None:
     function = again()
     for x in (np.zeros(3), np.zeros(4), np.zeros(3, np.float32)):

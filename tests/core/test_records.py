@@ -85,7 +85,6 @@ def test_records_are_frozen_and_replace_copies() -> None:
         replace(spot, x=-1.0)
 
 
-@pytest.mark.slow
 def test_every_kind_of_record_survives_pickle() -> None:
     learner = credo.extended_kalman(
         credo.Model(credo.Linear(2), credo.Normal(0.1)), dynamics=credo.OrnsteinUhlenbeck(0.9)

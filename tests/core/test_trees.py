@@ -14,7 +14,6 @@ from credo.core.types import PyTree
 TREE: PyTree = {"a": jnp.arange(2.0), "b": [jnp.arange(6.0).reshape(2, 3), jnp.asarray(7.0)]}
 
 
-@pytest.mark.slow
 def test_unravel_inverts_ravel_with_shapes_and_dtypes() -> None:
     mixed = {"a": jnp.arange(2.0), "b": jnp.arange(3.0, dtype=jnp.float32)}
     trees: list[PyTree] = [TREE, mixed, jnp.ones((2, 2)), 1.5]
@@ -30,7 +29,6 @@ def test_unravel_inverts_ravel_with_shapes_and_dtypes() -> None:
     assert ravel(mixed)[0].dtype == jnp.float64
 
 
-@pytest.mark.slow
 def test_unravel_keeps_leading_axes_and_is_comparable() -> None:
     vector, unravel = ravel(TREE)
     many = unravel(jnp.stack([vector, 2 * vector]))

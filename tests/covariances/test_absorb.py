@@ -52,7 +52,6 @@ def test_the_mean_moves_by_the_exact_posterior_and_the_covariance_is_conditioned
         close(dense(kept), np.linalg.inv(prec))
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_in_single_precision_a_tiny_noise_costs_few_digits(count: int) -> None:

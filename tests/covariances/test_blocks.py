@@ -70,7 +70,6 @@ def test_blocks_of_one_parameter_are_diagonal(keep: Any) -> None:
     np.testing.assert_allclose(other.log_evidence, trace.log_evidence, rtol=1e-11)
 
 
-@pytest.mark.slow
 def test_independent_blocks_are_exact() -> None:
     outputs = jnp.zeros((T, C, P)).at[:, 0, FIRST].set(XS[:, 0, FIRST]).at[:, 1, SECOND].set(XS[:, 1, SECOND])
     exact, trace = run(credo.Full(), xs=outputs)
@@ -164,7 +163,6 @@ def test_whole_layers_take_their_rows_as_outer_products() -> None:
         close(dense(outer[1]), dense(array[1]))
 
 
-@pytest.mark.slow
 def test_a_network_goes_on_learning_its_features_and_is_saved(tmp_path: Path) -> None:
     net = credo.MLP(1, (3,))
     family = credo.Blocks({"1": credo.Full(), "*": credo.Diagonal()})
@@ -179,7 +177,6 @@ def test_a_network_goes_on_learning_its_features_and_is_saved(tmp_path: Path) ->
     assert learner.sample(belief, 0, (2,))[1]["w"].shape == (2, 3, 1)
 
 
-@pytest.mark.slow
 def test_plain_gradients_step_block_by_block() -> None:
     for rule in (credo.BOGRule(0.01, "moment"), credo.BBBRule(0.01, 2, "moment")):
         alone, _ = run(credo.Diagonal(), rule)

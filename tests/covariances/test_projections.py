@@ -102,7 +102,6 @@ def test_factor_analysis_never_takes_precision_away() -> None:
     assert floored > 1
 
 
-@pytest.mark.slow
 def test_all_projections_are_exact_where_the_rank_suffices() -> None:
     rng = np.random.default_rng(4)
     base, rows = np.exp(rng.normal(size=P)), np.zeros((N, P))

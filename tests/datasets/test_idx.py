@@ -12,7 +12,6 @@ from credo.core.errors import DataError
 from credo.datasets.loading import TYPES, parse_idx
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_every_array_survives_the_round_trip(data: st.DataObject) -> None:
     code = data.draw(st.sampled_from(sorted(TYPES)))

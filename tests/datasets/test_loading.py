@@ -144,7 +144,6 @@ def test_a_division_is_always_the_same_and_loses_no_row() -> None:
     np.testing.assert_array_equal(train.y[:5], [0, 2, 1, 0, 1])
 
 
-@pytest.mark.slow
 def test_a_stream_has_no_test_rows(real_data: str) -> None:
     whole = load("electricity", data_dir=real_data)
     assert whole.ordered

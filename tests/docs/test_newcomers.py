@@ -105,7 +105,6 @@ def test_the_visitor_can_run_the_two_commands_of_the_readme() -> None:
 # the data engineer has files, and a terminal
 
 
-@pytest.mark.slow
 def test_the_data_engineer_learns_goes_on_and_predicts(run: Run, tmp_path: Path) -> None:
     rows = [{"id": f"u{place}", **row} for place, row in enumerate(table("phishing.csv.gz"))]
     file = write(tmp_path / "sites.csv", rows[:300])
@@ -132,7 +131,6 @@ def test_the_data_engineer_learns_goes_on_and_predicts(run: Run, tmp_path: Path)
     assert all(0.99 < sum(some[-2:]) < 1.01 for some in chances)
 
 
-@pytest.mark.slow
 def test_of_22_rows_the_data_engineer_is_told_little(run: Run, tmp_path: Path) -> None:
     """No verdict about change from so few rows."""
     file = write(tmp_path / "chicks.csv", table("chick-weights.csv")[:22])
@@ -166,7 +164,6 @@ def test_a_wrong_command_gets_a_sentence_that_helps(
 # the Python user has a model of their own
 
 
-@pytest.mark.slow
 def test_the_python_user_has_a_likelihood_of_their_own_and_wraps_it() -> None:
     """Waiting times, whose rate doubles at once; three lines say what the density is."""
     waiting = credo.Likelihood(lambda eta, y: eta - y * jnp.exp(eta))
@@ -192,7 +189,6 @@ def test_the_python_user_makes_mistakes_and_is_told_the_field() -> None:
         assert str(caught.value).count(".") >= 1 and "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
 def test_the_python_user_passes_a_data_frame(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(table("chick-weights.csv")[:200]).astype({"weight": float, "time": float})
@@ -205,7 +201,6 @@ def test_the_python_user_passes_a_data_frame(tmp_path: Path) -> None:
 # the packager installs the least, and looks at what is published
 
 
-@pytest.mark.slow
 def test_the_packager_needs_only_what_is_declared() -> None:
     """Without the optional packages credo is imported, learns, and says its version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -128,7 +128,6 @@ def test_discrete_linear_gaussian_steps_in_every_family() -> None:
                 np.testing.assert_allclose(got.dense(), want, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_low_rank_linear_gaussian_keeps_the_diagonal_of_the_precision() -> None:
     transition = RNG.normal(size=(P, P))
     cov = credo.LowRank(1).init(jnp.asarray(PRIOR)).condition(jnp.ones((1, P)))
@@ -149,7 +148,6 @@ def test_ornstein_uhlenbeck_has_even_a_dense_prior_as_its_fixed_point(form: Any)
     np.testing.assert_allclose(got.dense(), MATRIX, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_noise_may_differ_by_parameter() -> None:
     q = jnp.asarray([0.1, 0.0, 0.5])
     for dynamics in (credo.RandomWalk(q), credo.Decay(1.0, q)):
@@ -232,7 +230,6 @@ def test_impossible_dynamics_are_refused(make: Any, message: str) -> None:
         make()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inner", [credo.RandomWalk(0.3), credo.Inflation(0.2, "simple")])
 def test_a_bound_keeps_variances_within_the_prior_and_correlations_as_they_are(inner: Any) -> None:
     for family in FAMILIES.values():

@@ -74,7 +74,6 @@ def test_transition_densities_are_those_of_the_noise() -> None:
     assert abs(float(got) - stats.multivariate_normal(MEAN, DIFFUSION).logpdf(np.asarray(later))) < 1e-10
 
 
-@pytest.mark.slow
 def test_a_transition_takes_trees_settings_and_the_length_of_a_step() -> None:
     def move(z: Any, key: Any, dt: Any, settings: Any) -> Any:
         return {"a": z["a"] + dt * settings, "b": z["b"] + jax.random.normal(key, z["b"].shape)}
@@ -103,7 +102,6 @@ def test_a_bad_transition_gets_a_sentence(transition: Any, sentence: str) -> Non
         transition().propagate(jnp.zeros((4, P)), jnp.zeros(4), KEY, None, TIME, None, UNRAVEL)
 
 
-@pytest.mark.slow
 def test_gaussian_beliefs_refuse_a_transition_and_ensembles_take_it() -> None:
     model = credo.Model(lambda z, x: z, credo.Normal(0.1))
     walk = credo.Transition(lambda z, key, dt: z + 0.5 + 0.1 * jax.random.normal(key, z.shape))

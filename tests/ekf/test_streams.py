@@ -106,7 +106,6 @@ def test_the_learner_is_the_transform(name: str, room: Any) -> None:
             close(belief.cov.dense(), state.cov)
 
 
-@pytest.mark.slow
 def test_the_learner_is_built_of_parts_that_can_be_named() -> None:
     stream = STREAMS["bernoulli-linear-4-drift"]
     joint = credo.joint(model(stream))
@@ -126,7 +125,6 @@ def test_the_learner_is_built_of_parts_that_can_be_named() -> None:
     close(belief.cov.diag(), other.cov.diag())
 
 
-@pytest.mark.slow
 def test_a_matrix_of_drift() -> None:
     stream = STREAMS["categorical-linear-4-schedule"]
     root = np.random.default_rng(5).normal(size=(12, 12)) * 0.1
@@ -145,7 +143,6 @@ def test_a_matrix_of_drift() -> None:
         close(belief.cov.dense(), cov)
 
 
-@pytest.mark.slow
 def test_many_rows_are_folded_by_chunks_to_the_same_result() -> None:
     # 4,101 rows of 4 numbers: more rows than parameters (dense), several at once and a remainder (diag)
     stream = Stream("normal", 0, 4101, drift=0.1, steps=2)

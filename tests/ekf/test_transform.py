@@ -37,7 +37,6 @@ def belief(state: Any) -> Any:
     return state.params, state.sd_diag if isinstance(state, diag_fisher.DiagFisherState) else state.cov
 
 
-@pytest.mark.slow
 @both
 def test_aux_is_handed_on_and_a_value_a_row_gives_the_same_belief(room: Any) -> None:
     each = room.build(rows, 1.0, per_sample=True)
@@ -119,7 +118,6 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_one_trace(room: Any) -> None:
     assert ended.aux["eta"].shape == (4, 1) and int(ended.step) == 6
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @both
 def test_it_maps_over_settings_and_states_and_differentiates(room: Any) -> None:
@@ -250,7 +248,6 @@ def test_every_leaf_keeps_its_dtype(room: Any) -> None:
     assert state.ok and state.log_likelihood.dtype == jnp.float64
 
 
-@pytest.mark.slow
 def test_the_learner_runs_over_a_stream_and_forecasts() -> None:
     model = credo.joint(credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(1.0)))
     learner = diag_fisher.learner(model, 4.0)
@@ -261,7 +258,6 @@ def test_the_learner_runs_over_a_stream_and_forecasts() -> None:
     assert not info.ok and same(skipped.mean, end.mean)
 
 
-@pytest.mark.slow
 def test_a_learner_leaves_out_a_missing_row_and_refuses_a_negative_rate() -> None:
     model = credo.joint(credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(1.0)))
     learner = diag_fisher.learner(model, 4.0)

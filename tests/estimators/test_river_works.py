@@ -251,7 +251,6 @@ def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
     assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
 
 
-@pytest.mark.slow
 def test_scaling_by_river_and_by_credo() -> None:
     own = RiverClassifier("linear")
     behind = preprocessing.StandardScaler() | RiverClassifier("linear", scale=False)
@@ -261,7 +260,6 @@ def test_scaling_by_river_and_by_credo() -> None:
     assert abs(scores[0] - scores[1]) < 0.02
 
 
-@pytest.mark.slow
 def test_numbers_pass_as_they_come_without_scaling() -> None:
     model = RiverClassifier("linear", scale=False)
     learned(model, [({"a": 5.0, "b": 1}, True), ({"a": 7.0}, False)])
@@ -329,7 +327,6 @@ def test_models_of_river_around_the_estimators() -> None:
     assert halving.best_model.prior_var == 1.0
 
 
-@pytest.mark.slow
 def test_texts_beyond_sixteen_share_one_input() -> None:
     model = RiverClassifier("linear")
     for at in range(60):
@@ -355,7 +352,6 @@ def test_a_drift_reports_its_alarms() -> None:
     assert any(60 < row < 75 for row in model._live.latest)
 
 
-@pytest.mark.slow
 def test_an_account_of_a_row_has_its_forecast() -> None:
     x, classifier, regressor = {"a": 0.5}, RiverClassifier("linear"), RiverRegressor("linear")
     assert "none yet" in classifier.debug_one(x) and "none yet" in regressor.debug_one(x)
@@ -368,7 +364,6 @@ def test_an_account_of_a_row_has_its_forecast() -> None:
     assert f"{forecast.mean:.6g} ± {forecast.sd:.3g}" in regressor.debug_one(x)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
 def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:

@@ -27,7 +27,6 @@ EVENTS = st.lists(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=10)
 @given(events=EVENTS, classify=st.booleans(), seed=st.integers(0, 3))
 def test_any_sequence_of_calls_is_one_long_call(events: Any, classify: bool, seed: int) -> None:

@@ -135,7 +135,6 @@ def test_a_classifier_refuses_in_a_sentence_and_stays(classifier: Any, case: str
     refuse(classifier, *CLASSIFIER[case], tmp_path)
 
 
-@pytest.mark.slow
 def test_a_frame_is_refused_by_the_names_and_cells_of_its_columns(tmp_path: Path) -> None:
     fitted = credo.OnlineRegressor("linear").fit(FRAME, Y)
     warm = FRAME.astype({"b": object})

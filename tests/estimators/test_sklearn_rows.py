@@ -154,7 +154,6 @@ def test_forecasts_are_distributions_in_the_units_of_the_target() -> None:
     assert classes.log_score(x, labels(y)) == pytest.approx(np.log(picked).mean(), rel=1e-6)
 
 
-@pytest.mark.slow
 def test_a_row_is_forecast_alike_alone_and_among_others() -> None:
     """Networks are in single precision, also where JAX allows double."""
     x, y = numbers()
@@ -228,7 +227,6 @@ def test_frames_of_numbers_are_the_array_with_names() -> None:
     assert np.isfinite(regressor().fit(names, np.arange(4.0)).predict(names)).all()
 
 
-@pytest.mark.slow
 def test_changes_that_the_drift_reports_are_rows() -> None:
     x, y = numbers(200)
     y[100:] = -y[100:]

@@ -69,7 +69,6 @@ def test_a_copy_continues_bit_by_bit(way: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(other.predict(rows), estimator.predict(rows))
 
 
-@pytest.mark.slow
 def test_a_clone_has_the_parameters_and_no_state() -> None:
     learner = credo.extended_kalman(credo.Model(credo.Linear(1), credo.Normal(0.1)))
     fitted = credo.OnlineRegressor(None, learner=learner, params=credo.Linear(1).init(0, (3,))).fit(X, Y)

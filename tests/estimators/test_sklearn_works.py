@@ -93,7 +93,6 @@ def test_in_ensembles() -> None:
     assert stack.score(X, Y) > 0.95
 
 
-@pytest.mark.slow
 def test_in_wrappers_of_classes_and_of_targets() -> None:
     three = np.where(X[:, 0] > 0.5, "c", LABELS)
     several = OneVsRestClassifier(classifier()).fit(X, three)

@@ -26,7 +26,6 @@ def test_draws_have_the_moments_under_their_weights_and_are_uncorrelated_with_ot
     assert jnp.allclose(jnp.cov(even.T), jnp.eye(size), atol=1e-10)
 
 
-@pytest.mark.slow
 def test_draws_that_cannot_have_these_moments_stay_as_they_are() -> None:
     plain = jax.random.normal(jax.random.key(2), (6, 3))
     alone = jnp.where(jnp.arange(6) == 2, 0.0, -jnp.inf)

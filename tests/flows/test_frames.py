@@ -29,7 +29,6 @@ def bent(value: Array) -> Array:
     return -2.0 * jnp.sum(jnp.log1p((value - 1.0) ** 2))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_the_posterior_of_a_linear_normal_observation_is_that_of_the_moments_of_the_set(
     iterations: int,

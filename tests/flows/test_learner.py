@@ -61,7 +61,6 @@ def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
     assert learner.forecast(belief, None, method="linearized").log_prob(YS[0]) != many
 
 
-@pytest.mark.slow
 def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, density="flow", noise="free")
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2), key=2), None, YS[:4])
@@ -184,7 +183,6 @@ def test_what_cannot_be_weighed_is_refused_and_nothing_is_lost() -> None:
     assert not info.ok and after == start
 
 
-@pytest.mark.slow
 def test_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="operator must be a trained operator"):
         pfbr(MODEL, Operator(dim=2))

@@ -139,7 +139,6 @@ def test_a_static_task_knows_its_posterior() -> None:
     assert jnp.max(jnp.abs(floor)) < 0.25
 
 
-@pytest.mark.slow
 def test_the_mismatch_of_a_set_is_zero_where_the_mass_moves_as_the_likelihood_says() -> None:
     # two clumps: a likelihood ratio of 3 moves a quarter of all particles from one to the other
     values = jnp.repeat(jnp.array([[-1.0], [1.0]]), 20, axis=0)

@@ -65,7 +65,6 @@ def test_mc_ef_is_the_mean_of_outer_products(dense: Any) -> None:
     assert np.abs(local.precision() - alone).max() > 0.01
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_diagonal_of_the_hessian(estimator: Any, dense: Any) -> None:
     curvature = credo.MonteCarloHessian(20_000, common=True, estimator=estimator)
@@ -95,7 +94,6 @@ def test_the_full_hessian_is_cut_to_its_negative_part(dense: Any) -> None:
     close(local.gradient, dense["gradient"], 2_000)
 
 
-@pytest.mark.slow
 def test_subspace_iteration_finds_the_leading_directions() -> None:
     rng = np.random.default_rng(3)
     turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
@@ -112,7 +110,6 @@ def test_subspace_iteration_finds_the_leading_directions() -> None:
     np.testing.assert_allclose(found, top, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_antithetic_draws_cancel_what_is_odd() -> None:
     """With a linear model and normal noise the gradient is affine in the draw: pairs give it exactly."""
     model = credo.Model(lambda w, x: x @ w, credo.Normal(0.5))
@@ -126,7 +123,6 @@ def test_antithetic_draws_cancel_what_is_odd() -> None:
     assert np.abs(single.gradient - exact).max() > 1e-3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian], ids=["fisher", "hessian"]
 )

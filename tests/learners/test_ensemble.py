@@ -26,7 +26,6 @@ def bitwise(left: Any, right: Any) -> None:
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("members", "outputs"), [(9, 0), (3, 2)])
 def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
@@ -52,7 +51,6 @@ def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
     assert bool(trace.ok.all()) and int(belief.t) == T
 
 
-@pytest.mark.slow
 def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance_in_expectation() -> None:
     xs, ys = stream(P, 1, 2)
     learner = credo.enkf(regression(), 8)
@@ -69,7 +67,6 @@ def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance
     assert np.all(np.abs(np.mean(covs, axis=0) - cov) < 4.5 * error)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("analysis", ["perturbed", "etkf"])
 def test_with_many_members_and_noisy_dynamics_it_is_the_kalman_filter(analysis: Any) -> None:
@@ -107,7 +104,6 @@ def test_other_likelihoods_act_through_score_and_fisher_information(kind: str) -
     close(trace.log_evidence, told.log_evidence, 1e-9)
 
 
-@pytest.mark.slow
 def test_a_joint_mini_batch_equals_its_rows_and_leaves_out_missing_ones() -> None:
     xs, ys = arrays(*stream(P, 5, 2))
     single, joint = credo.etkf(regression(), 7), credo.etkf(credo.joint(regression()), 7)
@@ -145,7 +141,6 @@ def test_missing_observations_leave_every_bit_and_runs_resume(analysis: Any, tmp
     bitwise(rest, whole)
 
 
-@pytest.mark.slow
 def test_forecasts_are_those_of_the_members() -> None:
     net = credo.MLP(2, (3,), "tanh")
     learner = credo.enkf(credo.Model(net, credo.Normal(0.1)), 6)
@@ -171,7 +166,6 @@ def test_draws_have_the_members_mean_and_covariance() -> None:
         assert np.all(np.abs(values.mean(axis=0) - want) < 4.5 * values.std(axis=0) / np.sqrt(4000))
 
 
-@pytest.mark.slow
 def test_an_ensembles_covariance_answers_as_its_dense_form() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=(4, P))
@@ -197,7 +191,6 @@ def test_an_ensembles_covariance_answers_as_its_dense_form() -> None:
         inverse_of(cov)
 
 
-@pytest.mark.slow
 def test_noise_of_the_dynamics_is_added_in_expectation_and_leaves_the_mean() -> None:
     rng = np.random.default_rng(0)
     drawn = jnp.asarray(rng.normal(size=(5, P)))

@@ -26,7 +26,6 @@ def _belief(learner: Any, ys: Any = (1.0, -0.5, 0.3)) -> Any:
     return belief
 
 
-@pytest.mark.slow
 def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
@@ -40,7 +39,6 @@ def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone() ->
     )
 
 
-@pytest.mark.slow
 def test_rows_of_a_joint_model_come_with_their_joint_distribution() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
@@ -55,7 +53,6 @@ def test_rows_of_a_joint_model_come_with_their_joint_distribution() -> None:
     assert np.max(np.abs(spread) / error) < 5
 
 
-@pytest.mark.slow
 def test_a_learned_noise_variance_gives_a_student_distribution() -> None:
     learner = credo.normal_inverse_gamma(LINEAR)
     belief = _belief(learner)
@@ -71,7 +68,6 @@ def test_a_learned_noise_variance_gives_a_student_distribution() -> None:
     assert st.kstest(draws, reference.cdf).pvalue > 1e-3
 
 
-@pytest.mark.slow
 def test_a_logistic_model_expects_probabilities() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
     belief = _belief(learner, (1.0, 0.0, 1.0))
@@ -92,7 +88,6 @@ def test_a_link_that_falls_turns_the_quantiles_round() -> None:
     np.testing.assert_allclose(distribution.quantile(0.9), np.exp(st.norm.ppf(0.9)), rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_conjugate_learners_expect_exactly() -> None:
     cases: Any = [
         (credo.BetaBernoulli(2.0, 3.0), 1.0, st.beta(3, 3)),
@@ -161,7 +156,6 @@ def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: An
     np.testing.assert_allclose(distribution.latent_cdf(u), 0.7, rtol=1e-8)
 
 
-@pytest.mark.slow
 def test_learners_without_a_covariance_expect_by_their_members() -> None:
     ensemble = credo.enkf(LINEAR, members=50)
     belief = ensemble.init(jnp.zeros(3), var=2.0, key=KEY)
@@ -174,7 +168,6 @@ def test_learners_without_a_covariance_expect_by_their_members() -> None:
     assert isinstance(distribution, DrawnExpectation) and float(distribution.sd[0]) == 0.0
 
 
-@pytest.mark.slow
 def test_independent_arms_are_drawn_independently() -> None:
     arm = credo.BetaBernoulli()
     beliefs = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 3.0, 9.0]))
@@ -187,7 +180,6 @@ def test_independent_arms_are_drawn_independently() -> None:
     )
 
 
-@pytest.mark.slow
 def test_roots_are_accurate_however_much_scales_differ() -> None:
     cov = jnp.asarray([[1e8, 0.5e4], [0.5e4, 1.0]], jnp.float32)
     root = scaled_root(cov)

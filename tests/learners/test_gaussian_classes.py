@@ -98,7 +98,6 @@ def test_beliefs_forecasts_and_evidence_are_those_of_the_batch_posterior(classes
     close(forecast.probs, ss.softmax(log_joint(batch(xs, ys, weights, classes, tied), xs[0])))
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_the_evidence_of_all_labels_sums_to_one_and_is_that_of_the_forecast(tied: bool) -> None:
@@ -283,7 +282,6 @@ def test_classes_that_come_late_take_nothing_from_the_others(reference: bool, ti
     assert bool(wider.update(two, xs[0], 2)[1].ok)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_a_widened_belief_is_the_one_of_a_learner_that_began_with_all_columns_and_classes(tied: bool) -> None:
@@ -310,7 +308,6 @@ def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(tied: bool, tmp
     streams_alike(learner_of(3, 5, tied, forgetting=0.97), xs, ys, 5, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_single_precision_agrees_with_double(tied: bool) -> None:
@@ -341,7 +338,6 @@ def test_the_pieces_of_a_student_density_have_the_digits_of_their_dtype(dtype: A
     np.testing.assert_allclose(heights, expected, rtol=small, atol=max(small, 1e-10))
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_draws_have_the_moments_of_the_belief(tied: bool) -> None:
@@ -391,7 +387,6 @@ def test_the_expected_label_has_logits_with_the_moments_of_drawn_functions(name:
     assert np.all(np.abs(squares.mean(0) - cov) < 5 * squares.std(0) / np.sqrt(n))
 
 
-@pytest.mark.slow
 def test_a_drawn_function_is_the_rule_of_bayes_with_its_parameters() -> None:
     xs, ys = rows_of(25, 3, 3)
     learner = learner_of(3, 3, share=0.5)
@@ -403,7 +398,6 @@ def test_a_drawn_function_is_the_rule_of_bayes_with_its_parameters() -> None:
     close(function(jnp.asarray(x)), ss.softmax(np.log(theta.p) + 0.5 * np.nansum(logs, axis=1)))
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_a_change_is_found_by_run_lengths_whose_evidence_is_that_of_all_segmentations(tied: bool) -> None:
@@ -442,7 +436,6 @@ def test_experts_beside_other_learners_are_weighed_by_their_evidence(tmp_path: P
     assert kept == belief and again.step(kept, xs[0], ys[0])[0] == bank.step(belief, xs[0], ys[0])[0]
 
 
-@pytest.mark.slow
 def test_two_classes_of_either_likelihood_are_one_model() -> None:
     xs, ys = map(jnp.asarray, rows_of(20, 2, 2))
     one, two = learner_of(2, 2), credo.replace(learner_of(2, 2), likelihood=credo.Categorical(2))
@@ -452,7 +445,6 @@ def test_two_classes_of_either_likelihood_are_one_model() -> None:
     close(one.forecast(first, xs[0]).probs, two.forecast(second, xs[0]).probs)
 
 
-@pytest.mark.slow
 def test_a_soft_reset_pulls_the_belief_to_its_prior() -> None:
     xs, ys = map(jnp.asarray, rows_of(20, 2, 2))
     inner = learner_of(2, 2)
@@ -464,7 +456,6 @@ def test_a_soft_reset_pulls_the_belief_to_its_prior() -> None:
     assert 0 < float(after.retention) < 1
 
 
-@pytest.mark.slow
 def test_an_agent_learns_which_arm_pays_for_a_context() -> None:
     agent = bandits.Agent(credo.GaussianClasses(2, credo.Bernoulli()), arms=2, design="arms")
     right = right_choices(agent, 60)
@@ -512,7 +503,6 @@ def test_a_share_of_zero_leaves_the_rates_of_the_classes() -> None:
     close(trace.log_evidence, alone.log_evidence)
 
 
-@pytest.mark.slow
 def test_a_learner_that_takes_no_missing_inputs_refuses_their_row() -> None:
     xs, ys = rows_of(10, 2, 2)
     learner = learner_of(2, 2, missing=False)

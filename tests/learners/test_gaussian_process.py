@@ -55,7 +55,6 @@ def posterior(
     return cross @ inverse @ ys, naive(kernel, at, at) - cross @ inverse @ cross.T
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @KERNEL
 def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> None:
@@ -87,7 +86,6 @@ def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> Non
     close(jnp.sum(trace.log_evidence), learner.log_evidence(plain))
 
 
-@pytest.mark.slow
 def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     xs, ys = rows_of(11)
     learner = learner_of(size=6)
@@ -97,7 +95,6 @@ def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     close(learner.joint(belief, jnp.asarray(xs))[1], cov)
 
 
-@pytest.mark.slow
 def test_the_same_rows_are_believed_under_other_numbers() -> None:
     xs, ys = map(jnp.asarray, rows_of(9))
     learner, other = learner_of(), learner_of(noise_var=0.3, signal_var=0.4, offset_var=0.0)
@@ -147,7 +144,6 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits_and_so_does_a_file(tmp_path
     streams_alike(learner_of(size=8), xs, ys, 5, tmp_path)
 
 
-@pytest.mark.slow
 def test_single_precision_agrees_with_double() -> None:
     xs, ys = rows_of(16)
     learner = learner_of()
@@ -190,7 +186,6 @@ def test_functions_and_draws_have_the_moments_of_the_belief(kernel: Any) -> None
     assert np.all(np.abs(there.mean(0) - mean) < 5 * sd / np.sqrt(count))
 
 
-@pytest.mark.slow
 def test_a_widened_process_is_the_one_of_a_learner_that_began_with_all_columns() -> None:
     xs, ys = map(jnp.asarray, rows_of(6))
     xs = xs.at[:, 2].set(0.0)
@@ -204,7 +199,6 @@ def test_a_widened_process_is_the_one_of_a_learner_that_began_with_all_columns()
         learner_of(size=10).widen(half)
 
 
-@pytest.mark.slow
 def test_in_company_it_is_weighed_by_its_evidence() -> None:
     xs, ys = map(jnp.asarray, rows_of(12))
     members = [learner_of(), learner_of(noise_var=2.0)]

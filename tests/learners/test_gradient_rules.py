@@ -132,7 +132,6 @@ def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str)
         assert np.abs(want - start).max() > 1e-3 and np.abs(spread - held.dense()).max() > 1e-3
 
 
-@pytest.mark.slow
 def test_the_familys_own_parameters_are_the_natural_ones() -> None:
     for family in (credo.Full(), credo.Diagonal()):
         own, named = PROBLEM.updates(
@@ -182,7 +181,6 @@ def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) 
     assert np.abs(lin[0] - START).max() > 1e-3
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("rule", ["bog", "bbb"])
 def test_the_directions_of_a_low_rank_belief_move(rule: str) -> None:
@@ -241,7 +239,6 @@ def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejecte
         assert values[0] > -1e-9 * values[-1] and np.all(np.diag(dense) > 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", few(FAMILIES, "full"))
 def test_small_steps_do_not_depend_on_the_retraction_to_first_order(name: str) -> None:
     gaps = []

@@ -312,7 +312,6 @@ def ratios(name: str) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", few(NUMBERS, "`NoiseScaled`", "`Standardized`"))
 def test_the_page_says_how_far_off_a_scale_without_a_belief_is(name: str) -> None:
     np.testing.assert_allclose(ratios(name), claimed(name), atol=0.011)

@@ -175,7 +175,6 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(family: Any, known: b
     assert bool(info.ok)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("weight", [0.5, 2.0, 3.0])
 def test_a_weight_counts_an_observation_so_many_times(weight: float) -> None:
@@ -199,7 +198,6 @@ def test_diagonal_moves_its_mean_by_the_kalman_gain_and_adds_the_diagonal_of_the
         close(belief.var, var)
 
 
-@pytest.mark.slow
 def test_data_are_summed_not_averaged() -> None:
     joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Normal(1.0))))
     belief, _ = joint.update(joint.init(jnp.zeros(1)), jnp.ones((9, 1)), jnp.ones(9))
@@ -242,7 +240,6 @@ def test_a_step_of_a_kalman_filter_with_diagonal_noise_has_no_eigenvectors() -> 
     assert "eigh" in str(jax.make_jaxpr(mixed.step)(belief, None, y))
 
 
-@pytest.mark.slow
 def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
     @jax.jit
     def evidence(scale: Any) -> Any:
@@ -255,7 +252,6 @@ def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
     np.testing.assert_allclose(jax.jit(jax.grad(evidence))(0.3), slope, rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_the_root_keeps_its_digits_where_the_matrix_loses_them() -> None:
     rng = np.random.default_rng(0)
     turn = 0.99 * np.linalg.qr(rng.normal(size=(4, 4)))[0]

@@ -60,7 +60,6 @@ def test_the_root_of_many_outputs_is_a_root_even_of_a_singular_covariance() -> N
     np.testing.assert_allclose(root @ root.T, cov, atol=1e-12 * CLASSES)
 
 
-@pytest.mark.slow
 def test_leading_directions_by_iteration_keep_what_eigenvectors_keep() -> None:
     size, rank = 130, 4
     rows = jnp.asarray(RNG.normal(size=(size, size))) * jnp.asarray(0.8 ** np.arange(size))[:, None]

@@ -64,7 +64,6 @@ def unbiased(got: Any, want: tuple[Any, Any]) -> None:
     assert np.max(error) < 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("antithetic", [False, True])
 def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: bool) -> None:
@@ -77,7 +76,6 @@ def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: b
     assert np.abs(outer[0] - np.outer(slope[0], slope[0])).max() > 20 * np.max(outer[1])
 
 
-@pytest.mark.slow
 def test_mc_ef_by_hand() -> None:
     local = credo.MonteCarloEmpiricalFisher(3).local(site(PROBLEM, KEY), jnp.asarray(PROBLEM.mean), COV)
     draws = PROBLEM.mean + np.asarray(COV.sample(jax.random.fold_in(KEY, 0), (3,)))
@@ -87,7 +85,6 @@ def test_mc_ef_by_hand() -> None:
     close(local.eta, np.tanh(draws) @ PROBLEM.x.T)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -> None:
@@ -107,7 +104,6 @@ def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -
     assert np.abs(np.diagonal(bend[0])).max() > 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_measured_diagonal_never_takes_precision_away(estimator: Any) -> None:
@@ -134,7 +130,6 @@ def semi_definite(bend: np.ndarray, rank: int) -> np.ndarray:
     return result
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("draws", [1, 5])
 def test_mc_hess_of_a_full_belief_is_the_negative_part_of_the_mean_hessian(draws: int) -> None:
@@ -145,7 +140,6 @@ def test_mc_hess_of_a_full_belief_is_the_negative_part_of_the_mean_hessian(draws
     assert np.linalg.eigvalsh(bend).max() > 1e-3  # it is indefinite, so something was cut off
 
 
-@pytest.mark.slow
 def test_the_full_mean_hessian_is_unbiased_where_it_is_negative() -> None:
     """Linear in the parameters, the softmax is concave and nothing is cut off."""
     flat = Problem(SIZE, 2)
@@ -205,7 +199,6 @@ def test_mc_hess_of_a_low_rank_belief_finds_the_leading_directions(
     assert np.all(np.linalg.eigvalsh(got) <= np.linalg.eigvalsh(best) + 1e-9)
 
 
-@pytest.mark.slow
 def test_mc_hess_of_a_low_rank_belief_leaves_positive_directions_out() -> None:
     low = LowRankCovariance(1 / VAR, jnp.zeros((2, SIZE)))
 
@@ -223,7 +216,6 @@ def test_mc_hess_of_a_low_rank_belief_leaves_positive_directions_out() -> None:
         close(precision(key), semi_definite(np.asarray(bend), SIZE))
 
 
-@pytest.mark.slow
 def test_antithetic_draws_cancel_odd_noise() -> None:
     """On a linear-Gaussian model the gradient is linear in the draw, so pairs give that at the mean."""
     problem, bend = spiked(SIZE, np.array([2.0, 1.0]))
@@ -241,7 +233,6 @@ def test_antithetic_draws_cancel_odd_noise() -> None:
         assert gradients(False).std(axis=0).max() > 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["full", "low-rank", "diagonal"])
 def test_evenly_spread_draws_of_every_family_are_less_noisy(form: Any) -> None:
     """The mean gradient of 32 draws, over keys: as many draws, an average without bias, less noise."""
@@ -268,7 +259,6 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: Any) -> None:
     assert np.mean(made[True].std(axis=0, ddof=1)) < 0.75 * np.mean(noise)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian])
 def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> None:
@@ -279,7 +269,6 @@ def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> No
             assert bool(jnp.all(eta == etas[0])) == common
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("family", ["rows", "matrix", "diagonal"])
 def test_with_draws_in_common_the_iterations_settle(family: str) -> None:

@@ -38,7 +38,6 @@ def test_a_named_method_is_its_rule_family_and_curvature_and_learns(name: str) -
     assert bool(jnp.all(belief.sd < start.sd))
 
 
-@pytest.mark.slow
 def test_online_gradient_descent_is_bog_with_only_the_mean() -> None:
     xs, ys = stream(P, 3)
     net = credo.MLP(1, (3,), "tanh")
@@ -51,7 +50,6 @@ def test_online_gradient_descent_is_bog_with_only_the_mean() -> None:
     close(belief.mean, same.mean)
 
 
-@pytest.mark.slow
 def test_an_ekf_in_the_whole_space_or_in_a_subspace_is_ridge_regression_there() -> None:
     xs, ys = stream(P, T)
     origin = jnp.linspace(-1.0, 1.0, P)

@@ -101,7 +101,6 @@ def test_forecasts_evidence_and_beliefs_are_those_of_a_naive_memory(name: str, d
     assert int(belief.t) == 60 and naive.written == 45
 
 
-@pytest.mark.slow
 def test_distances_of_many_columns_are_added_up_in_blocks() -> None:
     xs, ys = rows_of("three", columns=70)
     learner = learner_of("three", 70)
@@ -115,7 +114,6 @@ def test_distances_of_many_columns_are_added_up_in_blocks() -> None:
     agree(belief, naive)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @EACH
 def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_one(name: str) -> None:
@@ -130,7 +128,6 @@ def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_on
         close(forecast.probs, np.exp(evidence))
 
 
-@pytest.mark.slow
 @EACH
 def test_one_number_of_neighbours_has_the_conjugate_distribution_of_their_targets(name: str) -> None:
     learner, belief, _, ys = learned(name, 4, neighbours=(4,), decay=0.0, size=1000)
@@ -235,7 +232,6 @@ def test_classes_that_are_not_known_take_nothing_from_the_others(reference: bool
     assert float(wider.forecast(two, xs[0]).probs[2]) > 0 and bool(wider.update(two, xs[0], 2)[1].ok)
 
 
-@pytest.mark.slow
 def test_a_widened_memory_is_the_one_of_a_learner_that_began_with_all_columns_and_classes() -> None:
     xs, ys = map(jnp.asarray, rows_of("three", columns=4))
     xs, early = xs.at[:30, 2:].set(0.0), jnp.minimum(ys[:30], 1)
@@ -304,7 +300,6 @@ def test_drawn_functions_have_the_mean_of_the_expected_target_and_are_consistent
     assert learner.sample(belief, 0, (7,)).shape == (7, SIZE)
 
 
-@pytest.mark.slow
 def test_functions_of_an_empty_memory_are_possible_in_single_precision() -> None:
     votes = ClassVotes(credo.Categorical(3))
     none, keys = jnp.zeros(4, jnp.float32), jax.random.split(jax.random.key(0), 500)
@@ -314,7 +309,6 @@ def test_functions_of_an_empty_memory_are_possible_in_single_precision() -> None
     np.testing.assert_allclose(values.mean(0), 1 / 3, atol=5 * np.sqrt(2 / 9 / 500))
 
 
-@pytest.mark.slow
 def test_targets_that_are_all_alike_are_taken_in_for_ever() -> None:
     learner = learner_of("numbers")
     start = jax.tree.map(
@@ -360,7 +354,6 @@ def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> 
     close(credo.run(alone, alone.init(), xs, ys)[1].log_evidence, plain.log_evidence)
 
 
-@pytest.mark.slow
 def test_an_agent_learns_which_arm_pays_for_a_context() -> None:
     agent = bandits.Agent(learner_of("two", size=100, neighbours=(3, 8)), arms=2, design="arms")
     right = right_choices(agent, 80)

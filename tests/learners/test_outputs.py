@@ -14,7 +14,6 @@ from credo.linalg.jacobians import OuterRows
 from credo.linalg.jacobians.outer import columns, join
 
 
-@pytest.mark.slow
 def test_a_linear_model_has_outputs_of_known_moments() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
     assert isinstance(learner, OutputLearner)
@@ -42,7 +41,6 @@ def test_an_outlier_has_cauchy_tails() -> None:
     assert float(outlier_log_density(1000.0)) == pytest.approx(float(density))
 
 
-@pytest.mark.slow
 def test_columns_of_whole_layers_stay_outer_products() -> None:
     rows = OuterRows((jnp.ones((1, 3)), jnp.ones((1, 2))), (jnp.ones((1, 2, 4)), jnp.ones((1, 2, 1))))
     assert (rows.shape, rows.dense().shape, rows.pull(jnp.ones(2)).shape) == ((2, 14), (2, 14), (14,))

@@ -67,7 +67,6 @@ def test_outputs_that_are_missing_leave_the_update_of_the_others(name: str, fami
     np.testing.assert_allclose(belief.cov.dense(), reference.cov.dense(), atol=1e-10)
 
 
-@pytest.mark.slow
 def test_rows_of_a_joint_model_may_be_observed_in_part() -> None:
     model = credo.Model(linear, credo.Normal(NOISES["matrix"]))
     alone, together = credo.extended_kalman(model), credo.extended_kalman(credo.joint(model))

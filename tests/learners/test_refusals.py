@@ -205,7 +205,6 @@ def test_frames_of_pandas_are_refused_with_what_to_pass() -> None:
         credo.run(EKF, belief, frame, np.ones(2))
 
 
-@pytest.mark.slow
 def test_a_label_that_is_no_whole_number_counts_as_missing() -> None:
     belief = LABELS.init(credo.Linear(3).init(0, (3,)))
     oks = [bool(LABELS.step(belief, THREE, jnp.asarray(y))[1].ok) for y in (1.0, 1.5, 3.0, -1.0)]
@@ -222,7 +221,6 @@ def test_a_gradient_learner_forecasts_at_its_point_only() -> None:
         learner.forecast(belief, jnp.ones(2), method="mc")
 
 
-@pytest.mark.slow
 def test_replay_averages_over_the_observations_it_holds() -> None:
     learner = credo.replay(MODEL, 0.01, capacity=3)
     xs, ys = jnp.eye(5), jnp.arange(1.0, 6.0)

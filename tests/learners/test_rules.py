@@ -75,7 +75,6 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
     assert np.abs(one[0].mean - three[0].mean).max() > 1e-4
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
 def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None:
@@ -147,7 +146,6 @@ def test_blr_diagonal_is_the_elementwise_recursion(curvature: Any, gain: Any) ->
     close(belief.var, var)
 
 
-@pytest.mark.slow
 def test_blr_on_marginal_variances_conditions_what_it_has_blended() -> None:
     learner = credo.blr(PROBLEM.model, credo.Diagonal("covariance"), learning_rate=0.3, iterations=3)
     belief, _ = PROBLEM.update(learner, var=VAR)
@@ -277,7 +275,6 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
         close(added, bend)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("rule", ["bong", "blr"])

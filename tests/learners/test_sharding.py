@@ -40,7 +40,6 @@ def test_four_devices_have_the_numbers_of_one_and_exchange_a_gram_matrix() -> No
     assert found["diagonal"]["exchanged"] <= max(CLASSES**2, 4)  # the output biases, padded to 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parts", few([1, 3, 4], 3))
 def test_each_number_lies_in_one_place_and_comes_back(parts: int) -> None:
     params = {"a": jnp.zeros((5, 2, 3)), "b": jnp.zeros(4), "c": jnp.zeros(()), "d": jnp.zeros((3, 7))}
@@ -55,7 +54,6 @@ def test_each_number_lies_in_one_place_and_comes_back(parts: int) -> None:
         np.testing.assert_array_equal(leaf, other)
 
 
-@pytest.mark.slow
 def test_layers_are_cut_by_turns_along_outputs_and_inputs() -> None:
     net = credo.MLP(3, (8, 6, 5))
     belief = credo.vd_ekf(credo.Model(net, credo.Categorical(3))).init(net.init(0, (4,)))

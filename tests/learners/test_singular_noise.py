@@ -78,7 +78,6 @@ def reference(turn: Any, look: Any, drift: Any, noise: Any, ys: Any) -> tuple[np
     return mean.astype(float), cov.astype(float), logs
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("moving", [True, False], ids=["moving", "still"])
 @pytest.mark.parametrize("name", NOISES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.optimize as so
 
 import credo
@@ -28,7 +27,6 @@ def test_a_classifier_that_is_sure_and_wrong_goes_no_further_than_the_posterior_
     assert height(damped) > height(10.0) and height(damped) > -top.fun - 3.0
 
 
-@pytest.mark.slow
 def test_a_step_that_does_not_overshoot_keeps_its_bits() -> None:
     xs = jnp.asarray(RNG.normal(size=(40, 3)))
     ys = jnp.asarray(RNG.integers(0, 2, 40))
@@ -37,7 +35,6 @@ def test_a_step_that_does_not_overshoot_keeps_its_bits() -> None:
     np.testing.assert_array_equal(one.cov.dense(), other.cov.dense())
 
 
-@pytest.mark.slow
 def test_a_mean_and_a_spread_are_learned_from_the_default_prior() -> None:
     net = credo.MLP(2, (20,))
     xs = jnp.asarray(RNG.normal(size=(600, 4)), jnp.float32)

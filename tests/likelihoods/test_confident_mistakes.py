@@ -68,7 +68,6 @@ def test_labels_out_of_range_count_as_missing(y: int) -> None:
     assert bool(jax.jit(Poisson().observed)(3))
 
 
-@pytest.mark.slow
 def test_a_confident_success_keeps_the_digits_of_its_score_in_single_precision() -> None:
     eta = jnp.asarray([30.0, 0.0, 1.0])
     for likelihood, logits, y in (

@@ -18,7 +18,6 @@ ETA = jnp.array([0.4, -0.7])
 NOISE = HeteroscedasticNormal()
 
 
-@pytest.mark.slow
 def test_density_score_and_information_are_those_of_a_normal() -> None:
     var = jnp.exp(ETA[1])
     known = Normal(var)
@@ -35,7 +34,6 @@ def test_density_score_and_information_are_those_of_a_normal() -> None:
         NOISE.check(1)
 
 
-@pytest.mark.slow
 def test_the_forecast_integrates_both_outputs() -> None:
     cov = jnp.array([[0.5, 0.2], [0.2, 0.3]])
     predictive = NOISE.linearized(ETA, cov)
@@ -84,7 +82,6 @@ def test_rows_that_are_joined_count_their_information() -> None:
     assert Rows(Poisson()).information_root(eta, jnp.ones(4)) is None
 
 
-@pytest.mark.slow
 def test_one_outlier_cannot_carry_a_filter_away() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: w * x, Poisson("secant")))
     belief, info = learner.step(learner.init(jnp.zeros(()), var=4.0), 1.0, 1e6)

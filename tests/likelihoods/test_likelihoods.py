@@ -114,7 +114,6 @@ def test_samples_have_the_mean_and_variance(case: tuple[Any, ...]) -> None:
         assert np.all(np.abs(draws.var(0) - var) < 4.5 * np.sqrt(kurtosis / n))
 
 
-@pytest.mark.slow
 def test_a_users_log_prob_needs_nothing_else() -> None:
     user = Likelihood(lambda eta, y: y * eta - jnp.exp(eta))
     eta, y = jnp.asarray([0.9]), jnp.asarray(4.0)
@@ -128,14 +127,12 @@ def test_a_users_log_prob_needs_nothing_else() -> None:
         Likelihood(lambda eta, y: jnp.ones(2)).log_prob(eta, y)
 
 
-@pytest.mark.slow
 def test_a_user_hessian_is_projected_to_be_positive() -> None:
     cauchy = Likelihood(lambda eta, y: -jnp.log1p((y - eta) ** 2))
     root = cauchy.fisher_root(jnp.asarray([0.0]), jnp.asarray(5.0))  # the observed Hessian is negative there
     np.testing.assert_array_equal(root @ root.T, np.zeros((1, 1)))
 
 
-@pytest.mark.slow
 def test_rows_sum_and_stack_the_likelihoods_of_one_row() -> None:
     rows, etas, ys = (
         Rows(Categorical(3)),
@@ -153,7 +150,6 @@ def test_rows_sum_and_stack_the_likelihoods_of_one_row() -> None:
         rows.rows(jnp.asarray(1.0))
 
 
-@pytest.mark.slow
 def test_rows_that_are_missing_are_taken_out_of_the_evidence() -> None:
     rows, eta = Rows(Bernoulli()), jnp.asarray([0.3, -1.2, 2.0])
     ys, observed = jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([True, False, True])
@@ -214,7 +210,6 @@ def test_the_weighted_curvature_of_a_student_is_that_of_the_scale_mixture(gap: f
     np.testing.assert_allclose(likelihood.score(eta, y)[0], curvature * gap, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_filter_that_lost_the_state_finds_it_again_with_the_weighted_curvature() -> None:
     ys = jnp.full(60, 30.0)
     gaps = {}

@@ -28,7 +28,6 @@ COUNTS = jnp.asarray([case[2] for case in CASES])
 PEERS: list[Any] = [st.nbinom(1 / a, 1 / (1 + a * mean)) for mean, a, _ in CASES]
 
 
-@pytest.mark.slow
 def test_density_moments_and_distribution_function_are_scipys() -> None:
     logs = jax.jit(jax.vmap(LEARNED.log_prob))(ETAS, COUNTS)
     below = jax.jit(jax.vmap(LEARNED.cdf))(ETAS, COUNTS)
@@ -67,7 +66,6 @@ def test_the_score_is_the_gradient_and_the_information_is_that_of_the_mean() -> 
     np.testing.assert_allclose(digamma_gap(jnp.asarray(at), jnp.full(4, 7.0)), peer, rtol=1e-8)
 
 
-@pytest.mark.slow
 def test_a_small_dispersion_is_a_poisson_and_no_count_overshoots() -> None:
     eta = jnp.asarray([2.0, np.log(1e-9)])
     for y in (0.0, 7.0, 30.0):
@@ -153,7 +151,6 @@ def test_the_forecast_integrates_over_the_mean(var: float) -> None:
     np.testing.assert_allclose(place, there)
 
 
-@pytest.mark.slow
 def test_draws_have_the_moments() -> None:
     draws = NegativeBinomial(0.5).plugin(jnp.log(jnp.asarray([4.0]))).sample(jax.random.key(0), (20_000,))
     assert float(draws.mean()) == pytest.approx(4.0, abs=0.1)  # four standard errors of sqrt(12 / 20,000)
@@ -171,7 +168,6 @@ def test_what_does_not_fit_is_refused() -> None:
     assert not bool(LEARNED.observed(-1.0)) and isinstance(votes_of(LEARNED), CountVotes)
 
 
-@pytest.mark.slow
 def test_a_filter_learns_the_dispersion() -> None:
     rng = np.random.default_rng(0)
     y = jnp.asarray(rng.poisson(20.0 * rng.gamma(2.0, 0.5, 2000)).astype(float))  # a = 1/2

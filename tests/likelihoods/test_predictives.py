@@ -59,7 +59,6 @@ def test_the_cdf_of_a_quantile_is_the_probability(name: str, p: float) -> None:
     np.testing.assert_allclose(QUANTILE(CONTINUOUS[name], CDF(CONTINUOUS[name], y)), y, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.slow
 @given(name=hs.sampled_from(list(DISCRETE)), p=hs.floats(1e-4, 1 - 1e-4))
 def test_a_discrete_quantile_is_the_smallest_whole_number_that_reaches_the_probability(
     name: str, p: float
@@ -70,7 +69,6 @@ def test_a_discrete_quantile_is_the_smallest_whole_number_that_reaches_the_proba
     assert float(CDF(DISCRETE[name], y - 1)) < p + 1e-12
 
 
-@pytest.mark.slow
 @given(count=hs.integers(0, 12), name=hs.sampled_from(["poisson", "negative-binomial"]))
 def test_the_quantile_at_a_jump_is_the_place_of_the_jump(count: int, name: str) -> None:
     p = float(CDF(DISCRETE[name], float(count)))
@@ -103,7 +101,6 @@ def test_quantiles_of_scipys_distributions() -> None:
         np.testing.assert_allclose(predictive.interval(0.8), frozen.interval(0.8), rtol=1e-8)
 
 
-@pytest.mark.slow
 def test_several_outputs_have_their_joint_density_and_separate_quantiles() -> None:
     loc, matrix = jnp.asarray([0.5, -1.0]), jnp.asarray([[1.0, 0.4], [0.4, 0.5]])
     y = jnp.asarray([0.1, 0.2])
@@ -135,7 +132,6 @@ def test_the_linearized_bernoulli_is_the_integral_of_the_sigmoid(mean: float, va
     np.testing.assert_allclose(predictive.var, exact * (1 - exact), atol=1e-6)
 
 
-@pytest.mark.slow
 def test_class_probabilities_sum_to_one_and_match_the_log_probabilities() -> None:
     rng = np.random.default_rng(0)
     half = rng.normal(size=(4, 4))
@@ -164,7 +160,6 @@ def test_integration_nodes_have_exact_mean_and_covariance(size: int) -> None:
     np.testing.assert_allclose((nodes.T * weights) @ nodes, np.eye(size), atol=1e-10)
 
 
-@pytest.mark.slow
 def test_a_mixture_is_what_its_samples_say() -> None:
     mixture, n = CONTINUOUS["normal-mixture"], 40_000
     draws = np.asarray(jax.jit(lambda m: m.sample(jax.random.key(1), (n,)))(mixture))
@@ -180,7 +175,6 @@ def test_a_mixture_is_what_its_samples_say() -> None:
     ).shape == (2, 3)
 
 
-@pytest.mark.slow
 def test_predictives_sample_themselves() -> None:
     n = 40_000
     for predictive in (CONTINUOUS["normal"], StudentTPredictive(jnp.asarray(9.0), jnp.asarray([0.3]), ONE)):

@@ -239,7 +239,6 @@ def test_correlations_enter_with_the_right_slope() -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_class_that_is_not_known_yet_has_no_part() -> None:
     """An `OpenCategorical` of 3 known classes of 8 is a `Categorical(3)`, and one with a reference too.
 
@@ -265,7 +264,6 @@ def test_two_classes_are_a_label() -> None:
         np.testing.assert_allclose(np.log(two.probs), np.log(one.probs), atol=1e-10)
 
 
-@pytest.mark.slow
 def test_a_scale_is_that_of_the_covariance_and_a_factor_that_of_the_outputs() -> None:
     rng = np.random.default_rng(4)
     half, mean = rng.normal(size=(4, 4)), jnp.asarray(rng.normal(size=4))
@@ -286,7 +284,6 @@ def test_a_scale_is_that_of_the_covariance_and_a_factor_that_of_the_outputs() ->
     np.testing.assert_allclose(narrow.log_prob(3.0), exact.log_prob(3.0), rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_evidences_have_gradients_where_nothing_is_uncertain() -> None:
     """The derivative by the variance at 0 is half of the second derivative by the mean."""
 
@@ -332,7 +329,6 @@ def test_a_class_that_is_not_known_has_no_evidence() -> None:
     assert [bool(predictive.has_log_prob(y)) for y in range(4)] == [True, True, True, False]
 
 
-@pytest.mark.slow
 def test_a_factor_that_classes_share_is_as_wrong_as_the_page_says() -> None:
     """With one factor the integral is over one number, which a dense grid gives."""
     grid = np.linspace(-8.0, 8.0, 4001)

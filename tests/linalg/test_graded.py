@@ -59,7 +59,6 @@ def test_absurd_inputs_leave_a_low_rank_filter_in_single_precision_where_double_
     assert np.sum(apart) <= 10
 
 
-@pytest.mark.slow
 def test_many_learners_at_once_have_the_axes_of_each() -> None:
     """One of two Gram matrices is graded, so that the loop is entered for both."""
     rng = np.random.default_rng(2)

@@ -43,7 +43,6 @@ def test_evenly_spread_draws_average_smooth_functions_with_less_noise() -> None:
     assert sds[True] < 0.6 * sds[False]
 
 
-@pytest.mark.slow
 def test_single_precision_draws_are_finite_and_large_vectors_are_of_primes() -> None:
     drawn = standard_normals(jax.random.key(1), 50, 20_000, jnp.float32, quasi=True)
     assert drawn.dtype == jnp.float32 and bool(jnp.all(jnp.isfinite(drawn)))

@@ -46,7 +46,6 @@ def features(row: dict[str, float]) -> dict[str, float]:
     return {"a": row["a"], "b": row["b"]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_a_session_loses_no_row(count: int) -> None:
     data = rows(count)
@@ -90,7 +89,6 @@ def test_a_forecast_of_a_session_does_not_wait_for_another_thread_that_learns() 
     assert session.rows_used == 60 and after is not None and before is not None and (after != before).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_an_estimator_of_scikit_learn_loses_no_row(count: int) -> None:
     data = rows(count)
@@ -107,7 +105,6 @@ def test_an_estimator_of_scikit_learn_loses_no_row(count: int) -> None:
     np.testing.assert_allclose(model._trainer.scaler.mean()[0], y.mean(), atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_asked_about(count: int) -> None:
     data = rows(count)
@@ -128,7 +125,6 @@ def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_ask
     assert int(scaling.target.count) == count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_a_bandit_issues_no_id_twice_and_learns_each_reward_once(count: int) -> None:
     agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")

@@ -37,7 +37,6 @@ def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
     np.testing.assert_allclose(gradient[0], jax.grad(log_prob)(vector, XS[0], YS[0]), atol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_joint_model_stacks_its_rows() -> None:
     vector, unravel = ravel(PARAMS)
     single, joint = (
@@ -81,7 +80,6 @@ def test_a_blend_has_its_share_of_each_activation_and_a_clipped_network_its_limi
     np.testing.assert_array_equal(seen, [-1.0, 2.0, 0.5])
 
 
-@pytest.mark.slow
 def test_initial_weights_have_their_variances_and_prior_variances_their_fan_in() -> None:
     net = credo.MLP(50, (400,))
     first, last = net.init(0, (300,))
@@ -133,7 +131,6 @@ def test_impossible_networks_are_refused(make: Any, message: str) -> None:
         make()
 
 
-@pytest.mark.slow
 def test_any_callable_is_a_model_and_a_record_keeps_its_arrays() -> None:
     class MLP:  # the name of one of credo's records, and none of them
         def __call__(self, params: jax.Array, x: jax.Array) -> jax.Array:

@@ -52,7 +52,6 @@ def test_named_leaves_are_learned_and_the_others_stay(trainable: Any, sizes: lis
     assert sum(int(jnp.any(a != b)) for a, b in both) == len(sizes)
 
 
-@pytest.mark.slow
 def test_the_last_layer_has_the_whole_networks_jacobian_for_its_columns() -> None:
     model = credo.last_layer(MODEL, PARAMS)
     apply: Any = model.apply
@@ -67,7 +66,6 @@ def test_the_last_layer_has_the_whole_networks_jacobian_for_its_columns() -> Non
     assert joint.start == apply.start
 
 
-@pytest.mark.slow
 def test_a_subspace_has_the_whole_networks_jacobian_along_its_directions() -> None:
     basis = credo.random_basis(PARAMS, 5, key=1)
     np.testing.assert_allclose(basis @ basis.T, np.eye(5), atol=1e-12)
@@ -93,7 +91,6 @@ def test_principal_directions_span_what_the_iterates_moved_in() -> None:
     np.testing.assert_allclose(credo.svd_basis(walk, 2), basis, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_parts_start_where_they_were_given_and_are_saved_whole(tmp_path: Any) -> None:
     for learner in (
         credo.last_layer_ekf(MODEL, PARAMS),

@@ -102,7 +102,6 @@ def test_members_learn_as_often_as_they_drew_and_are_asked_alike(resampling: Any
     np.testing.assert_allclose(choice.pmf, shares, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_dropout_thins_hidden_units_and_without_a_rate_is_the_network() -> None:
     net = credo.MLP(1, (400,), "tanh")
     params: Any = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net.init(0, (D,)))
@@ -120,7 +119,6 @@ def test_dropout_thins_hidden_units_and_without_a_rate_is_the_network() -> None:
     assert abs(float(distribution.var[0]) / var - 1) < 4 * np.sqrt(2 / 500)
 
 
-@pytest.mark.slow
 def test_a_subspace_has_the_directions_of_a_run_of_gradient_descent() -> None:
     log = (XS.astype(jnp.float32), jnp.arange(12) % ARMS, YS.astype(jnp.float32))
     recipe = baselines.subspace_agent(ARMS, D, dimension=4, basis="svd", log=log, hidden=(3,))

@@ -108,7 +108,6 @@ def test_going_back_undoes_the_flow() -> None:
     np.testing.assert_allclose(again, density, atol=1e-10)
 
 
-@pytest.mark.slow
 def test_the_adjoint_gradient_tends_to_the_direct_one() -> None:
     outside = jnp.array([0.3, -0.2])
 
@@ -141,7 +140,6 @@ def test_adaptive_steps_need_diffrax_and_say_so(monkeypatch: pytest.MonkeyPatch)
         solve(lambda args, t, y: y, None, jnp.ones(1), jnp.zeros(()), jnp.ones(()), method="dopri5")
 
 
-@pytest.mark.slow
 def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
     x, y = jax.random.normal(jax.random.key(0), (5, 3)), jnp.array([0, 1, 1, 0, 1])
     turned = jnp.array([3, 1, 4, 0, 2])
@@ -163,7 +161,6 @@ def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
         moved("mean", x, Y)
 
 
-@pytest.mark.slow
 def test_the_kernel_prior_is_the_sum_of_its_kernels() -> None:
     points = jax.random.normal(jax.random.key(2), (5, DIM))
     prior = KernelDensity.of(VALUES, EQUAL)
@@ -193,7 +190,6 @@ def test_generated_priors_are_densities_of_their_draws() -> None:
     np.testing.assert_allclose(jax.nn.logsumexp(weights, axis=1), 0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
     @jax.jit
     def both(points: Array) -> tuple[Array, Array]:
@@ -236,7 +232,6 @@ class Exact:
         return Affine()
 
 
-@pytest.mark.slow
 def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
     tasks = LinearSequences(LOOK, 4.0, particles=64, length=6, segment=3, restart="exact")
 

@@ -57,7 +57,6 @@ def test_the_truth_has_uniform_ranks_among_the_particles(name: str, world: str) 
     assert score.distance < 1.95 / np.sqrt(DRAWS)
 
 
-@pytest.mark.slow
 def test_a_map_that_knows_one_mode_has_no_uniform_ranks_where_there_are_two() -> None:
     score = calibration.calibrate(calibration.METHODS["flow, untrained"], "bimodal", DRAWS, seed=1)
     assert score.p < 1e-3 and score.distance > 0.2
@@ -75,7 +74,6 @@ def test_a_guarded_operator_has_the_ranks_of_a_bootstrap_filter_of_half_as_many_
     assert (first.p > 1e-3) == (second.p > 1e-3) == (count == 400)
 
 
-@pytest.mark.slow
 def test_the_worlds_draw_noise_of_the_size_that_they_state() -> None:
     # the upper quartiles of N(0, 1), twice, and of .5 t(3)
     for words, quartile in {"linear": 0.674, "bimodal": 0.674, "heavy tails": 0.382}.items():

@@ -75,7 +75,6 @@ def test_weighted_learners_agree_with_kalman_within_their_noise(name: str) -> No
         assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 5 * error + 2 / N), (found, wanted)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dynamics", [WALK, credo.Static()])
 def test_the_affine_map_is_kalmans_filter(dynamics: credo.Dynamics) -> None:
     learner = credo.gaussian_map(MODEL, 40, dynamics)
@@ -96,7 +95,6 @@ def test_the_flow_of_daum_and_huang_is_kalmans_update(local: bool) -> None:
     np.testing.assert_allclose(trace.log_evidence, exact_trace.log_evidence, atol=1e-11)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "close"),
     [
@@ -164,7 +162,6 @@ def test_proposals_that_look_at_the_observation_need_noise_that_is_known() -> No
             learner.step(learner.init(jnp.zeros(2)), XS[0], YS[0])
 
 
-@pytest.mark.slow
 def test_outputs_that_are_regressed_on_a_set_are_those_of_least_squares_around_any_moments() -> None:
     model = credo.Model(lambda z, x: jnp.stack([jnp.sin(z[0]) + z[1] ** 2, z[0] * z[2]]), credo.Normal(1.0))
     learner = credo.gaussian_map(model, 30)
@@ -225,7 +222,6 @@ def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_li
         )
 
 
-@pytest.mark.slow
 def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows() -> None:
     """From anywhere, here from the prior twice: a batch of two rows stands for six."""
     model = credo.joint(credo.Model(lambda z, x: x * z, credo.Normal(0.5)))
@@ -241,7 +237,6 @@ def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows(
         np.testing.assert_allclose([centre[0, 0], 1.0 / scale[0] ** 2], [mean, precision], rtol=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("kind", ["random-walk", "langevin"])
 def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
@@ -262,7 +257,6 @@ def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
         assert 0.2 < taken < 0.8
 
 
-@pytest.mark.slow
 def test_a_step_of_linearisation_is_shortened_to_where_the_density_is_highest() -> None:
     """Among its shares; where the density is not known, as of a negative number's logarithm, it is not."""
     model = credo.Model(lambda z, x: jnp.log(z), credo.Normal(0.01))

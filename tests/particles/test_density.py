@@ -20,7 +20,6 @@ POINTS = RNG.normal(size=(5, 3)) + 4.0
 VALUES, LOGS = jnp.asarray(SET), jnp.log(jnp.asarray(SHARES))
 
 
-@pytest.mark.slow
 def test_the_kernel_estimate_and_its_bandwidths_are_the_books() -> None:
     reference: Any = gaussian_kde(SET.T, weights=SHARES, bw_method="silverman")
     width = bandwidths(VALUES, LOGS)
@@ -51,7 +50,6 @@ def test_a_smooth_set_keeps_mean_and_covariance() -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_sets_without_a_density_have_a_finite_one(dtype: Any) -> None:

@@ -20,7 +20,6 @@ XS = jnp.asarray(np.random.default_rng(0).normal(size=(T, 2)))
 YS = jnp.asarray(np.random.default_rng(1).normal(size=T))
 
 
-@pytest.mark.slow
 def test_the_filter_agrees_with_kalman_within_its_noise() -> None:
     kalman = credo.extended_kalman(MODEL, dynamics=WALK)
     exact, exact_trace = credo.run(kalman, kalman.init(jnp.zeros(2)), XS, YS)
@@ -82,7 +81,6 @@ def test_bad_priors_get_a_sentence() -> None:
         noisy.init(jnp.zeros(2))
 
 
-@pytest.mark.slow
 def test_impossible_observations_change_nothing() -> None:
     impossible = credo.Likelihood(
         lambda eta, y: jnp.where(y > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, -jnp.inf)
@@ -96,7 +94,6 @@ def test_impossible_observations_change_nothing() -> None:
     assert after == belief
 
 
-@pytest.mark.slow
 def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
     half = credo.Likelihood(lambda eta, y: jnp.where(eta > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, jnp.nan))
     learner = credo.particle_filter(credo.Model(lambda z, x: z[0], half), 40, threshold=0.0)
@@ -133,7 +130,6 @@ def test_a_set_that_is_all_equal_stays_usable(values: jax.Array) -> None:
     assert info.ok and jnp.allclose(belief.mean, values[0])
 
 
-@pytest.mark.slow
 def test_joint_models_weigh_rows_and_leave_out_missing_ones() -> None:
     learner = credo.particle_filter(credo.models.joint(MODEL), 30, threshold=0.0)
     single = credo.particle_filter(MODEL, 30, threshold=0.0)

@@ -25,7 +25,6 @@ MODEL = credo.Model(lambda z, x: z, credo.Normal(1.0))
 DYNAMICS = credo.Decay(0.9, 0.3)
 
 
-@pytest.mark.slow
 def test_the_weights_are_those_of_the_published_formula_in_one_scale() -> None:
     """w = L G_y inv((L G_y)^2 + delta I) L k_y, with mu = n inv(G_x + n eps I) m and n^2 delta there."""
     count = 30
@@ -47,7 +46,6 @@ def test_the_weights_are_those_of_the_published_formula_in_one_scale() -> None:
     np.testing.assert_allclose(squared, mu * likelihood**2 / (mu @ likelihood**2), rtol=1e-8, atol=1e-11)
 
 
-@pytest.mark.slow
 def test_herding_divides_by_the_number_of_points_and_so_keeps_the_kernel_mean() -> None:
     """Its error falls as 1 / p; without the division the points are spread as the candidates are."""
     points = jax.random.normal(jax.random.key(2), (60, 1))
@@ -106,7 +104,6 @@ def test_equal_particles_and_uneven_weights_are_refused_and_examples_must_fit() 
     assert bool(info.ok) and float(belief.mean[0]) > 0.1
 
 
-@pytest.mark.slow
 def test_a_row_of_weight_zero_says_nothing_whatever_it_holds() -> None:
     learner = KernelBayes(credo.joint(credo.Model(lambda z, x: x * z, credo.Normal(1.0))), 16)
     start = learner.init(jnp.zeros(1), key=2)
@@ -120,7 +117,6 @@ def test_a_row_of_weight_zero_says_nothing_whatever_it_holds() -> None:
     assert info.log_evidence == same.log_evidence
 
 
-@pytest.mark.slow
 def test_herded_points_are_particles_or_copies_with_a_share_of_the_bandwidth_of_noise() -> None:
     values = jax.random.normal(jax.random.key(4), (40, 2)) * jnp.array([[1.0, 3.0]])
     weights, key = jnp.full(40, 1 / 40), jax.random.key(6)

@@ -109,7 +109,6 @@ def test_every_sequence_of_the_data_is_drawn_and_whole() -> None:
     assert all(np.array_equal(y[:, 0], x) and np.array_equal(x, x[0] + np.arange(2)) for x, y in drawn)
 
 
-@pytest.mark.slow
 def test_what_cannot_be_trained_is_refused_in_a_sentence() -> None:
     bootstrap = credo.particle_filter(MODEL, 4, WALK)
     with pytest.raises(CredoError, match="learner must have a LearnedProposal"):

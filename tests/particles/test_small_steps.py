@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import credo
 from credo.particles import MirrorDescent, effective_size
@@ -25,7 +24,6 @@ def test_the_temperature_rises_to_the_end_where_all_particles_are_as_likely() ->
     assert float(next_temperature(equal, jnp.zeros(4), jnp.asarray(0.5), jnp.asarray(2.0))) == 0.5
 
 
-@pytest.mark.slow
 def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_taken_in_at_once() -> None:
     values = jnp.linspace(-3.0, 3.0, 200)[:, None]
     logs = jnp.full(200, -math.log(200.0))
@@ -47,7 +45,6 @@ def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_
     np.testing.assert_allclose(stages[1].log_evidence, jax.nn.logsumexp(logs + steep(values)), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_step_of_mirror_descent_is_shortened_to_the_effective_size_that_is_wanted() -> None:
     model = credo.Model(lambda z, x: z, credo.Normal(1.0))
     gap, first = 40.0 * jax.random.normal(jax.random.key(0), (50,)), jnp.int32(0)

@@ -59,7 +59,6 @@ OF_ALL: dict[str, tuple[Any, float, float]] = {
 """The same, for streams whose length is known and which pass ten times."""
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", SO_FAR)
 def test_without_a_total_the_belief_is_the_posterior_of_the_rows_so_far(name: str) -> None:

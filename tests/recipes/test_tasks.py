@@ -67,7 +67,6 @@ def test_a_branch_on_a_task_is_found(text: str) -> None:
     assert list(branches(ast.parse(text)))
 
 
-@pytest.mark.slow
 def test_no_module_but_the_homes_of_the_tasks_branches_on_one() -> None:
     found = [
         f"{name}:{line} names {task!r}"
@@ -116,7 +115,6 @@ RECIPE = TaskRecipe(
 )
 
 
-@pytest.mark.slow
 def test_a_task_is_learned_by_what_its_homes_declare() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)

@@ -84,7 +84,6 @@ def test_a_particle_whose_weight_vanished_can_come_back() -> None:
     assert float(belief.mean[0]) == pytest.approx(20.0, abs=1e-10)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", few([0.0, 0.5, 1.0], 0.5))
 def test_the_evidence_is_right_whether_or_not_particles_are_resampled(threshold: float) -> None:
     """baggepinnen/LowLevelParticleFilters.jl#134: the evidence is wrong unless each step is resampled."""

@@ -105,7 +105,6 @@ def test_an_id_that_comes_again_with_another_row_is_said_and_not_learned(host: H
     assert host.post(LEARN, json=first).json()["duplicate"] is True
 
 
-@pytest.mark.slow
 def test_each_row_has_its_prediction_by_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

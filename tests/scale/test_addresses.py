@@ -114,7 +114,6 @@ def test_an_older_generation_may_not_save(place: Place) -> None:
     assert [path.name for path in place.glob("generation-*")] == [f"generation-{newer.number:08d}"]
 
 
-@pytest.mark.slow
 def test_the_command_writes_to_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write(tmp_path / "t.csv", lines()), "memory://runs/two"
     words = [source, "--key", "user", "--target", "y"]

@@ -132,7 +132,6 @@ def test_a_run_that_ends_within_a_file_goes_on_there(
     same(tmp_path / "run", whole)
 
 
-@pytest.mark.slow
 def test_each_key_is_standardised_and_timed_by_its_own_rows(whole: Path) -> None:
     header, found = state_of(whole).header, beliefs(whole)
     features = Schema.from_dict(header["feed"]["encoding"]["schema"]).features

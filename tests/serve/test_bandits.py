@@ -85,7 +85,6 @@ def test_a_choice_that_was_made_elsewhere_is_learned_once(shops: Host) -> None:
     assert post(shops, "shop/reward", {"id": "o2", "value": 0.0})["status"] == "learned"
 
 
-@pytest.mark.slow
 def test_a_slate_is_decided_and_rewarded_by_its_places(shops: Host) -> None:
     ask = {"id": "list-1", "context": CONTEXT, "size": 2}
     slate = post(shops, "shop/decide", ask)

@@ -99,7 +99,6 @@ def many(host: Host, operation: Any, mode: Any) -> None:
     one()
 
 
-@pytest.mark.slow
 def test_a_score_beyond_all_numbers_is_none(host: Host) -> None:
     """The square of a distance that floats hold is one that they do not."""
     host.post("/v1/models/linear/predict", json={"id": "far", "x": row(2)["x"]})

@@ -30,7 +30,6 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(route=st.sampled_from(ROUTES), content=ROWS | JSON, raw=st.none() | st.binary(max_size=30))
 def test_no_row_makes_it_fail(host: Host, route: str, content: Any, raw: bytes | None) -> None:

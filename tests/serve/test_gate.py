@@ -176,7 +176,6 @@ def test_a_thread_that_ends_ends_readiness_and_asks_for_the_end(
         assert refused.status_code == 503 and "the service has failed" in refused.json()["detail"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "step"), [("writer", "_transact"), ("learner", "_rows")])
 def test_a_failure_of_work_that_was_borrowed_is_one_of_its_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str

@@ -79,7 +79,6 @@ def aside(growing: Growing) -> int:
     return int(growing.client.service.learner.waiting)
 
 
-@pytest.mark.slow
 def test_a_model_that_grows_answers_forecasts_and_keeps_nobody_else_waiting(growing: Growing) -> None:
     client = growing.client
     before = client.post("/v1/models/linear/learn", json=row(0)).json()
@@ -99,7 +98,6 @@ def test_a_model_that_grows_answers_forecasts_and_keeps_nobody_else_waiting(grow
     assert client.service.hosts["linear"].model.schema.late and not growing.asked
 
 
-@pytest.mark.slow
 def test_a_column_for_which_there_is_room_waits_for_nothing(growing: Growing) -> None:
     first = growing.send(1, new=1.0)
     until(lambda: bool(growing.asked))
@@ -110,7 +108,6 @@ def test_a_column_for_which_there_is_room_waits_for_nothing(growing: Growing) ->
     assert growing.client.service.hosts["linear"].model.schema.width == width and not growing.asked
 
 
-@pytest.mark.slow
 def test_rows_that_came_after_the_programs_were_asked_for_may_wait_for_others(growing: Growing) -> None:
     first = growing.send(1, new=1.0)
     until(lambda: bool(growing.asked))
@@ -127,7 +124,6 @@ def test_rows_that_came_after_the_programs_were_asked_for_may_wait_for_others(gr
     assert second.result(60).json()["seq"] < third.result(60).json()["seq"]
 
 
-@pytest.mark.slow
 def test_a_challenger_that_comes_while_lines_wait_learns_each_once_and_takes_its_place(
     growing: Growing, tmp_path: Path
 ) -> None:
@@ -144,7 +140,6 @@ def test_a_challenger_that_comes_while_lines_wait_learns_each_once_and_takes_its
     assert growing.send(2).result(60).json()["learned"]
 
 
-@pytest.mark.slow
 def test_what_waits_is_learned_when_the_service_stops(tmp_path: Path) -> None:
     folder = tmp_path / "service"
     with ThreadPoolExecutor(2) as pool, hosting(folder) as client:
@@ -160,7 +155,6 @@ def test_what_waits_is_learned_when_the_service_stops(tmp_path: Path) -> None:
     assert verdict.same_state and verdict.lines == 1 and not verdict.other_answers
 
 
-@pytest.mark.slow
 def test_the_child_process_learns_what_the_learner_will(growing: Growing, tmp_path: Path) -> None:
     client, path = growing.client, tmp_path / "before.credo"
     assert growing.send(0).result(60).json()["learned"]
@@ -372,7 +366,6 @@ def test_a_service_that_stops_takes_what_had_to_wait(monkeypatch: pytest.MonkeyP
     assert len(clock.taken) == 3
 
 
-@pytest.mark.slow
 def test_a_model_grows_by_a_process_of_its_own(tmp_path: Path) -> None:
     with hosting(tmp_path / "service") as client:
         add(client, "linear")

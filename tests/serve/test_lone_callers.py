@@ -74,7 +74,6 @@ def test_the_next_transaction_waits_until_the_learner_has_taken_the_last_but_not
     thread.join()
 
 
-@pytest.mark.slow
 def test_rows_that_come_while_the_learner_is_busy_are_one_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +111,6 @@ def test_a_caller_is_alone_after_a_while_without_others(monkeypatch: pytest.Monk
         assert who.alone(caller) == alone
 
 
-@pytest.mark.slow
 def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +130,6 @@ def test_the_answers_of_a_lone_caller_are_written_down_without_further_requests(
     assert kept is not None
 
 
-@pytest.mark.slow
 def test_the_event_loop_compiles_nothing_for_a_lone_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,6 @@ def test_large_bodies_batches_and_queues_are_refused(host: Host, monkeypatch: py
     assert full.status_code == 429 and full.json()["detail"].startswith("4,096 lines wait")
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_said_and_gone_again(host: Host, digest: Callable[[], str]) -> None:
     before, store = digest(), host.service.store
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
@@ -214,7 +213,6 @@ def test_bodies_that_come_too_slowly_are_refused(host: Host, monkeypatch: pytest
         assert b"the body must come within 0.05 seconds." in body["body"]
 
 
-@pytest.mark.slow
 def test_long_batches_and_unknown_classes_are_refused(host: Host, digest: Callable[[], str]) -> None:
     before = digest()
     long = host.post(f"{LEARN}:batch", content=b" " * (app.BATCH_BODY + 1))

@@ -110,7 +110,6 @@ def test_a_restart_gives_the_state_back_bit_by_bit(tmp_path: Path) -> None:
         assert sorted(client.service.hosts) == ["inferred", "shop"]
 
 
-@pytest.mark.slow
 def test_a_reward_after_the_window_is_refused_and_the_bandit_stays(tmp_path: Path) -> None:
     with hosting(tmp_path / "service") as client:
         client.put("/v1/models/shop", json={**BANDIT, "window": 2})

@@ -58,7 +58,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         yield client
 
 
-@pytest.mark.slow
 def test_the_belief_is_that_of_a_session_whose_rows_have_these_times(service: Host) -> None:
     model = service.service.hosts["timed"].model
     schema = model.spec.schema()

@@ -173,7 +173,6 @@ def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
     same(session, again)
 
 
-@pytest.mark.slow
 def test_a_bank_of_other_members_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +255,6 @@ def test_the_list_of_members() -> None:
     assert near == [1, 0]
 
 
-@pytest.mark.slow
 def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers() -> None:
     watched: list[Any] = [credo.auto(2, task) for task in ("regression", "classification", "count")]
     assert all(isinstance(learner, credo.Monitored) for learner in watched)
@@ -266,7 +264,6 @@ def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers()
     assert isinstance(counts, credo.Experts)
 
 
-@pytest.mark.slow
 def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is() -> None:
     first = credo.auto(2, "classification", 3).init()
     other = credo.auto(2, "classification", 3, seed=1).init()

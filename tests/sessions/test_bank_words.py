@@ -86,7 +86,6 @@ def test_a_level_that_rises_is_said_and_then_nothing_stands_still() -> None:
     assert bank_summary.level_words("y", 9 + noise[:200], 1.0, 240) == ""  # too few rows before
 
 
-@pytest.mark.slow
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
     near, apart = NearMember(), "no member looks for rows that are alike"
     assert bank_summary.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""
@@ -174,7 +173,6 @@ def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_
     assert tally is not None and tally.failures.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("classes", [0, 3])
 def test_effects_are_mixed_over_the_linear_members_by_their_weights(classes: int) -> None:
     outputs = classes or 1
@@ -262,7 +260,6 @@ def test_forecasts_before_scaling_are_tallied_beside_ours() -> None:
     assert again.metrics()["ece_unscaled"] == pytest.approx(0.5) and not again.pits.any()
 
 
-@pytest.mark.slow
 def test_a_compared_forecast_gives_its_moments_or_its_probabilities() -> None:
     x, y = jnp.ones((3, 2)), jnp.array([1.0, 0.0, 1.0])
     for distribution in (credo.Normal(0.5), credo.Bernoulli()):

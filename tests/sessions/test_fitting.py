@@ -36,7 +36,6 @@ def changed(record: Any, path: str, value: Callable[[Any], Any]) -> Any:
     return forged
 
 
-@pytest.mark.slow
 def test_a_session_is_whole(state: State) -> None:
     require_fitting(state)
 

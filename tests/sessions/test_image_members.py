@@ -25,7 +25,6 @@ def test_the_bank_learns_small_digits_and_its_weights_are_probabilities() -> Non
     assert float(outcome.log_prob[100:].mean()) > -0.5  # the prior alone gives -2.3, pixels -0.9
 
 
-@pytest.mark.slow
 def test_edges_say_where_an_edge_is_and_which_side_is_bright_whatever_the_contrast() -> None:
     net = OrientedEdges(credo.Linear(2), directions=4, cells=2)
     image = np.zeros((8, 8))
@@ -53,7 +52,6 @@ def test_a_large_network_of_edges_has_outer_rows_which_are_its_jacobian() -> Non
     )
 
 
-@pytest.mark.slow
 def test_edges_of_what_is_no_image_are_refused() -> None:
     with pytest.raises(CredoError, match=r"needs images .* got shape \(64,\)"):
         OrientedEdges(credo.Linear(2)).init(0, (64,))

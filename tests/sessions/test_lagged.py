@@ -31,7 +31,6 @@ def part(rows: dict[str, list[object]], start: int, stop: int | None = None) -> 
     return {name: cells[start:stop] for name, cells in rows.items()}
 
 
-@pytest.mark.slow
 def test_one_step_forecasts_are_bitwise_those_of_lags_by_hand() -> None:
     rows = demand()
     series = Lagged("time", "y", 3, lags=[1, 2, 24], budget="fast")
@@ -95,7 +94,6 @@ def test_recursion_has_the_moments_of_an_autoregression(monkeypatch: pytest.Monk
     np.testing.assert_allclose(np.corrcoef(forecast.paths[:, 4:].T)[0, 1], slope, atol=0.05)
 
 
-@pytest.mark.slow
 def test_forecasts_follow_the_season_and_beat_the_naive_ones() -> None:
     series = Lagged("time", "y", 6, lags=[1, 2, 24], paths=20, budget="fast")
     scores = series.evaluate(demand(300))
@@ -129,7 +127,6 @@ def test_forecasts_are_as_wide_as_they_were_wrong(tmp_path: Path, monkeypatch: p
     np.testing.assert_array_equal(again.encoding.widths.factors(2), widths)
 
 
-@pytest.mark.slow
 def test_a_saved_series_goes_on_bit_by_bit(tmp_path: Path) -> None:
     rows = demand()
     whole = Lagged("time", "y", 4, lags=[1, 24], paths=8, budget="fast")
@@ -153,7 +150,6 @@ def test_a_missing_target_is_a_missing_lag_and_forecasts_begin_after_the_latest_
     assert series.forecast().times == [str(time) for time in HOURS[150:153]]
 
 
-@pytest.mark.slow
 def test_known_columns_of_the_steps_to_come_are_used() -> None:
     rng = np.random.default_rng(0)
     sale = [str(word) for word in rng.choice(["yes", "no"], 120)]
@@ -168,7 +164,6 @@ def test_known_columns_of_the_steps_to_come_are_used() -> None:
     np.testing.assert_allclose(forecast.mean, [5.0, 0.0], atol=0.5)
 
 
-@pytest.mark.slow
 def test_direct_forecasts_use_lags_that_are_known_at_the_origin(tmp_path: Path) -> None:
     rows = demand(200)
     series = Lagged("time", "y", 4, multistep="direct", paths=11, budget="fast")

@@ -54,7 +54,6 @@ def test_a_new_class_is_learned_however_the_rows_are_cut(
     np.testing.assert_array_equal(session.belief.mean, again.belief.mean)
 
 
-@pytest.mark.slow
 def test_a_stream_without_new_classes_has_the_learner_of_before() -> None:
     session = learned(stream(3)[:60], 1)
     assert repr(session.learner.model.likelihood) == "Categorical(classes=3)"  # type: ignore[attr-defined]

@@ -22,7 +22,6 @@ def broken(chunk: int) -> Session:
     return session
 
 
-@pytest.mark.slow
 def test_ten_refusals_in_a_row_start_the_belief_anew_whatever_the_chunk(tmp_path: Path) -> None:
     beliefs = []
     for chunk in (100, 7):

@@ -31,7 +31,6 @@ def rows_of(columns: dict[str, list[object]]) -> list[dict[str, object]]:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
-@pytest.mark.slow
 def test_frames_dicts_and_columns_are_the_same_rows() -> None:
     pandas, polars = pytest.importorskip("pandas"), needs("polars")
     columns = table(40)
@@ -129,7 +128,6 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.rows_used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
-@pytest.mark.slow
 def test_a_drift_that_is_a_wrapper_reports_changes() -> None:
     columns = table(30)
     session = Session.from_rows(columns, "y", model="linear", drift="run-length:0.01,3")
@@ -176,7 +174,6 @@ def test_options_are_refused_in_the_words_of_the_library() -> None:
         Session.from_rows(table(20), "y", method="sgd", curvature="mc-ef")
 
 
-@pytest.mark.slow
 def test_a_named_data_set_is_a_source_of_rows() -> None:
     source = open_dataset("wine", limit=60, test_rows=-1)
     session = Session.create(source.encoding, Options(model="linear"), ordered=source.ordered)
@@ -212,7 +209,6 @@ def test_a_curve_over_the_latest_rows_is_their_mean() -> None:
     np.testing.assert_allclose(tally.curve("nlpd")[1], [y[: int(row)].mean() for row in rows])
 
 
-@pytest.mark.slow
 def test_the_rows_that_say_the_units_are_learned_once_these_are_known(tmp_path: Path) -> None:
     a = np.random.default_rng(3).normal(size=12)
     rows: list[dict[str, object]] = [{"a": x, "y": 50.0 + 30.0 * x} for x in a]

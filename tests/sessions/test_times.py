@@ -38,7 +38,6 @@ def test_times_do_not_depend_on_groups_or_restarts(tmp_path: Path, task: Any) ->
     assert files[0] == files[1] == files[2] and session.clock == TIMES[-1]
 
 
-@pytest.mark.slow
 def test_steps_are_as_long_as_the_time_between_rows() -> None:
     """The belief is that of the learner alone, stepped by the differences of times: 0 at the first row."""
     rows = rows_of("classification")
@@ -56,7 +55,6 @@ def test_steps_are_as_long_as_the_time_between_rows() -> None:
     assert np.abs(ours - plain).max() > 0.05
 
 
-@pytest.mark.slow
 def test_a_forecast_is_of_its_time() -> None:
     rows = rows_of("regression")
     session = Session.from_rows(rows, "y", **DRIFT)

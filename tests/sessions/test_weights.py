@@ -14,7 +14,6 @@ RNG = np.random.default_rng(3)
 A = RNG.normal(size=60).tolist()
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("task", ["regression", "classification", "count"])
 def test_weights_do_not_depend_on_groups(tmp_path: Path, task: str) -> None:

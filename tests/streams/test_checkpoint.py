@@ -44,7 +44,6 @@ def saved(tmp_path: Path) -> Path:
     return credo.save(tmp_path / "a.credo", learner, belief, meta={"note": "hi"}, arrays={"x": np.arange(3)})
 
 
-@pytest.mark.slow
 def test_everything_comes_back_and_no_temporary_file_stays(saved: Path) -> None:
     learner = make("normal", "low-rank", "lin-hess", "ou")
     belief, _ = credo.run(learner, begin(learner, "normal"), *data("normal"))
@@ -56,7 +55,6 @@ def test_everything_comes_back_and_no_temporary_file_stays(saved: Path) -> None:
     assert [p.name for p in saved.parent.iterdir()] == ["a.credo"]
 
 
-@pytest.mark.slow
 def test_optimiser_states_buffers_and_noise_beliefs_come_back(tmp_path: Path) -> None:
     model = credo.Model(credo.MLP(1, (4,), "tanh"), credo.Normal(0.1))
     params, (xs, ys) = credo.MLP(1, (4,), "tanh").init(0, (3,)), data("normal", jnp.float32)
@@ -211,7 +209,6 @@ def test_what_cannot_be_saved_is_named_and_leaves_no_file(tmp_path: Path) -> Non
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.slow
 def test_the_golden_file_of_format_1_loads_and_goes_on_as_it_did() -> None:
     learner, belief = credo.load(GOLDEN)
     assert learner == make("classes", "low-rank", "lin-hess", "ou")

@@ -31,7 +31,6 @@ def report() -> Any:
     return credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), compare=["plugin"])
 
 
-@pytest.mark.slow
 def test_rows_are_scored_before_they_are_learned(report: Any) -> None:
     belief, log_probs, means = REGRESSION.init(START), [], []
     for x, y in zip(X, Y, strict=True):
@@ -99,7 +98,6 @@ def test_missing_labels_are_forecast_but_not_scored() -> None:
     assert report.missing == 2 and not report.refused and "2 rows without a target" in str(report)
 
 
-@pytest.mark.slow
 def test_refused_rows_are_counted_and_explained() -> None:
     inputs, targets = X.copy(), Y.copy()
     inputs[4], targets[6], targets[9] = np.inf, -np.inf, np.nan
@@ -125,7 +123,6 @@ def cost(stock: Any, demand: Any) -> Any:
     return 9.0 * jnp.maximum(demand - stock, 0.0) + jnp.maximum(stock - demand, 0.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0, 2])
 def test_decisions_are_taken_before_the_label_and_judged_by_it(delay: int) -> None:
     belief, losses = REGRESSION.init(START), []
@@ -145,7 +142,6 @@ def test_decisions_are_taken_before_the_label_and_judged_by_it(delay: int) -> No
         assert report.metrics["loss"] == pytest.approx(np.mean(losses) / factor)
 
 
-@pytest.mark.slow
 def test_a_loss_over_classes_takes_the_exact_expectation() -> None:
     report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), loss="zero-one")
     assert report.metrics["loss"] == pytest.approx(report.metrics["error"])
@@ -165,7 +161,6 @@ def test_negative_whole_numbers_of_a_regression_are_scored() -> None:
     assert len(report.scores) == 10
 
 
-@pytest.mark.slow
 def test_a_joint_model_is_scored_row_by_row() -> None:
     joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Bernoulli())))
     xs, ys = X[:40].reshape(10, 4, 3), LABELS[:40].reshape(10, 4)
@@ -212,7 +207,6 @@ def test_a_learned_noise_needs_the_linearised_hessian() -> None:
         credo.bong(model, credo.Full(), "lin-ef").init(START)
 
 
-@pytest.mark.slow
 def test_monte_carlo_forecasts_draw_anew_at_every_step() -> None:
     key = jax.random.key(0)
     once = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), method="linearized-mc", key=key)

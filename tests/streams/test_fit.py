@@ -53,7 +53,6 @@ def test_a_linear_regression_is_fitted_exactly_and_its_elbo_is_the_evidence(
     assert (result.elbo <= evidence() + 1e-9).all() and result.belief.t == 0
 
 
-@pytest.mark.slow
 def test_steps_of_the_learning_rule_reach_the_posterior_and_a_wild_one_is_refused() -> None:
     learner = credo.blr(REGRESSION, credo.Full(), learning_rate=lambda t: jnp.where(t == 1, 2.0, 0.5))
     result = credo.fit(learner, learner.init(jnp.zeros(4), var=PRIOR), (X, Y), iterations=60)

@@ -161,7 +161,6 @@ def test_tiles_are_as_few_as_can_be_hold_no_key_twice_and_keep_the_order(slots: 
         assert (np.diff(order) > 0).all()
 
 
-@pytest.mark.slow
 def test_forecasts_are_those_of_a_learner_alone_and_change_nothing() -> None:
     stream = rows("full")
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=16)
@@ -174,7 +173,6 @@ def test_forecasts_are_those_of_a_learner_alone_and_change_nothing() -> None:
     assert 77 not in keyed and keyed.rows == ROWS
 
 
-@pytest.mark.slow
 def test_times_are_those_of_each_key() -> None:
     xs, ys = np.ones((3, D)), np.arange(3.0)
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=16)
@@ -191,7 +189,6 @@ def test_times_are_those_of_each_key() -> None:
     assert keyed.rows == 4
 
 
-@pytest.mark.slow
 def test_new_keys_begin_at_the_pooled_belief_renewed_at_row_counts() -> None:
     rng = np.random.default_rng(0)
     keys, xs = rng.integers(0, 8, 40), rng.normal(size=(40, D))
@@ -225,7 +222,6 @@ def test_a_prior_may_be_a_function_of_the_first_inputs(tmp_path: Path) -> None:
         credo.Keyed.load(tmp_path, FULL)
 
 
-@pytest.mark.slow
 def test_keys_that_draw_have_draws_of_their_own(tmp_path: Path) -> None:
     model = credo.Model(linear, credo.Normal(0.1))
     drawing = credo.bong(model, credo.Diagonal(), "mc-ef")
@@ -262,7 +258,6 @@ def test_particles_of_each_key_draw_by_a_key_of_their_own() -> None:
     assert np.array_equal(keyed.belief("b").key, data)
 
 
-@pytest.mark.slow
 def test_dropped_keys_begin_again_and_stay_dropped_after_a_restart(tmp_path: Path) -> None:
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=8, evict=4)
     for key in range(8):
@@ -279,7 +274,6 @@ def test_dropped_keys_begin_again_and_stay_dropped_after_a_restart(tmp_path: Pat
     assert int(keyed.belief(0).t) == 1
 
 
-@pytest.mark.slow
 def test_a_checkpoint_writes_what_changed_and_a_torn_one_gives_way_to_the_one_before(tmp_path: Path) -> None:
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=2048)
     keyed.learn(np.arange(2048), np.ones((2048, D)), np.ones(2048))
@@ -330,7 +324,6 @@ def test_a_capacity_beyond_the_memory_is_refused() -> None:
         credo.Keyed(FULL, prior(FULL), capacity=2_000_000_000)
 
 
-@pytest.mark.slow
 def test_a_file_with_few_pages_that_are_up_to_date_is_replaced(tmp_path: Path) -> None:
     keyed = credo.Keyed(FULL, prior(FULL), tile=8, capacity=4096)
     keyed.learn(np.arange(4096), np.ones((4096, D)), np.ones(4096))

@@ -55,7 +55,6 @@ def test_a_pack_gives_the_bits_of_a_run_and_forecasts_what_the_verbs_forecast(na
     credo.run(learner, start, xs, ys, key=3)  # the first belief is still there
 
 
-@pytest.mark.slow
 def test_memory_is_lent_to_calls_alone_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = make("normal", "root", "lin-hess", "static")
     live, take = credo.pack(learner, begin(learner, "normal")), Pack._take
@@ -158,7 +157,6 @@ def test_a_row_that_is_read_in_its_place_is_the_row_that_was_written() -> None:
     assert isinstance(own, np.ndarray) and not np.shares_memory(own, write.words)
 
 
-@pytest.mark.slow
 def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """`learn` does not wait for its row, while `step`, `forecast` and a port write the next one at once."""
     network = credo.MLP(1, (40,), "tanh")
@@ -194,7 +192,6 @@ def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.Monke
     bitwise(live.belief, twin.belief)
 
 
-@pytest.mark.slow
 def test_a_port_says_whether_a_row_was_taken_in_where_the_info_is_long() -> None:
     """An info of more words than stand behind those of the belief comes in an array of its own."""
     model = credo.Model(credo.Linear(1), credo.Normal(0.1))

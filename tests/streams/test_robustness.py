@@ -38,7 +38,6 @@ def test_bad_data_and_weights_return_the_predicted_belief_bitwise(family: str, k
     assert bool(info.ok) and float(info.log_evidence) != 0.0 and after != predicted
 
 
-@pytest.mark.slow
 def test_a_gradient_learner_and_its_buffer_ignore_bad_data() -> None:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
     xs, ys = data("normal")
@@ -64,7 +63,6 @@ def test_an_update_that_would_overflow_is_rejected() -> None:
     assert not bool(info.ok) and float(info.log_evidence) == 0.0
 
 
-@pytest.mark.slow
 def test_bad_rows_do_not_poison_derivatives() -> None:
     xs, ys = data("normal")
     ys = ys.at[3].set(jnp.nan)

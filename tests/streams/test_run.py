@@ -100,7 +100,6 @@ def test_every_other_learner_loops_as_it_scans(name: str) -> None:
     assert bool(jnp.all(jnp.isfinite(trace.log_evidence)))
 
 
-@pytest.mark.slow
 def test_a_thousand_steps_are_traced_once_and_so_is_a_second_learner_of_equal_structure() -> None:
     traced = []
 
@@ -127,7 +126,6 @@ def test_a_thousand_steps_are_traced_once_and_so_is_a_second_learner_of_equal_st
     assert len(traced) == count
 
 
-@pytest.mark.slow
 def test_step_is_predict_and_then_update() -> None:
     learner = make("normal", "root", "lin-hess", "walk")
     belief, (xs, ys) = begin(learner, "normal"), data("normal")

@@ -246,7 +246,6 @@ def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> No
     assert column.streaks.events
 
 
-@pytest.mark.slow
 def test_a_sentinel_between_the_far_entries_of_a_tail_stays_out_of_the_moments() -> None:
     rng = np.random.default_rng(5)
     clean = rng.lognormal(0.0, 1.3, size=2000)

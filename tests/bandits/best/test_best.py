@@ -85,7 +85,6 @@ def test_a_hundred_arms_take_merged_cells() -> None:
     np.testing.assert_allclose(_best(location, scale)[0], expected, atol=PROMISED)
 
 
-@pytest.mark.slow
 def test_student_arms_and_mixtures_agree_with_a_fine_integral() -> None:
     students = jax.jit(lambda location, scale, df: best_of_normals(location, scale, None, df))
     for location, scale, df in (
@@ -169,7 +168,6 @@ def test_the_probability_moves_with_the_arms(
     np.testing.assert_allclose(_best(factor * location + shift, factor * scale), found, atol=PROMISED)
 
 
-@pytest.mark.slow
 def test_draws_share_ties_and_mixtures_of_points_are_exact() -> None:
     values = jnp.array([[0.0, 1.0], [2.0, 1.0], [3.0, 3.0], [4.0, 0.0]])
     np.testing.assert_allclose(best_of_draws(values), [0.625, 0.375])
@@ -256,7 +254,6 @@ def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral
         assert found[arm] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:
     cov = jnp.array([[1.0, 0.6], [0.6, 2.0]])
     spread, key = np.sqrt(1.8), jax.random.key(0)

@@ -40,7 +40,6 @@ LAWS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", LAWS)
 def test_the_distribution_is_that_of_the_covariance(name: str) -> None:
@@ -60,7 +59,6 @@ def test_the_distribution_is_that_of_the_covariance(name: str) -> None:
     np.testing.assert_allclose(np.cov(draws.T), np.cov(other.T), atol=far * (4 if many.noise else 1))
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", LAWS)
 def test_thompson_chooses_arms_as_often_as_by_the_covariance(name: str) -> None:

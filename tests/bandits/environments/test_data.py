@@ -60,7 +60,6 @@ class Log:
     allowed: np.ndarray
 
 
-@pytest.mark.slow
 def test_a_replay_by_propensities_has_the_rewards_of_the_agent_itself() -> None:
     # Arm 1 is logged more often where it pays: its plain mean over the log would be too high.
     count, draw = 20_000, np.random.default_rng(0)
@@ -83,7 +82,6 @@ def test_a_replay_by_propensities_has_the_rewards_of_the_agent_itself() -> None:
     assert float(always.reward) == pytest.approx(0.5, abs=0.03)
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["wine", "mnist-5000"])
 def test_a_classification_is_loaded_by_its_name(name: str) -> None:

@@ -40,7 +40,6 @@ def test_rewards_have_the_means_that_regret_is_counted_from() -> None:
         assert near(np.asarray(steps.reward - steps.means[:, 1]), 0.0), world
 
 
-@pytest.mark.slow
 def test_drift_walks_with_its_variance_and_chances_stay_between_0_and_1() -> None:
     moves = np.diff(
         seen(environments.GaussianArms(5, motion=environments.Drifts(0.04))).means, axis=0
@@ -53,7 +52,6 @@ def test_drift_walks_with_its_variance_and_chances_stay_between_0_and_1() -> Non
     assert near(np.diff(chances, axis=0)[inside[:-1]] ** 2, 0.003)
 
 
-@pytest.mark.slow
 def test_jumps_come_with_their_hazard_to_each_arm_or_to_all() -> None:
     changed = np.diff(seen(environments.BernoulliArms(4, motion=environments.Jumps(0.1))).means, axis=0) != 0
     assert near(changed.ravel(), 0.1)
@@ -68,7 +66,6 @@ def test_jumps_come_with_their_hazard_to_each_arm_or_to_all() -> None:
     assert (together == together[:, :1]).all()
 
 
-@pytest.mark.slow
 def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
     keys = jax.random.split(jax.random.key(5), N)
     worlds: list[Any] = [
@@ -84,7 +81,6 @@ def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
         assert near(np.abs(worth - centre).ravel() < 2.0, 0.682689), world  # within a standard deviation
 
 
-@pytest.mark.slow
 def test_contexts_are_drawn_by_their_distribution_and_products_are_replaced() -> None:
     x = np.asarray(seen(environments.ContextualArms(2, 3)).context.x)
     assert near(x.ravel(), 0.0) and near(x.ravel() ** 2, 1.0)

@@ -40,7 +40,6 @@ def test_a_world_is_played_under_many_keys_at_once(name: str) -> None:
             np.testing.assert_allclose(several[1], one, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "rows"])
 def test_all_arms_can_be_pulled_where_regret_is_measured(name: str) -> None:
     world = WORLDS[name]
@@ -67,7 +66,6 @@ def test_arms_come_and_go_but_one_is_always_there() -> None:
     assert np.isnan(steps.reward[~allowed[:, 0]]).all() and not np.isnan(steps.reward[allowed[:, 0]]).any()
 
 
-@pytest.mark.slow
 def test_a_plan_is_followed_and_its_last_row_goes_on() -> None:
     _, steps = run(WORLDS["plan"], jax.random.key(0), jnp.full(STEPS, 2))
     expected = [[True, False, True]] + [[False, True, True]] * (STEPS - 1)
@@ -76,7 +74,6 @@ def test_a_plan_is_followed_and_its_last_row_goes_on() -> None:
     np.testing.assert_allclose(steps.regret, best - steps.means[:, 2])
 
 
-@pytest.mark.slow
 def test_a_unit_changes_rewards_but_not_regret() -> None:
     wheel, arms = environments.Wheel(0.5), jnp.zeros(STEPS, int)
     key = jax.random.key(0)

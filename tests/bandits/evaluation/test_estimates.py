@@ -190,7 +190,6 @@ def test_kinds_of_policies_say_the_same() -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_comparison_holds_what_evaluate_says(tmp_path: Path) -> None:
     log, target = fixed_log(400, 5)
     table = compare(log, {"new": target, "b": "b"}, estimator=["snips", "dr"], seed=3)

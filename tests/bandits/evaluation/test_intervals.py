@@ -45,7 +45,6 @@ def test_asymptotic_intervals_cover_at_the_nominal_rate(
     assert widths.mean() == pytest.approx(2 * 1.96 * spread, rel=0.25)  # the spread of 200 is known to 5%
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["ips", "snips", "dr"])
 def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorName) -> None:
@@ -110,7 +109,6 @@ def test_intervals_for_any_distribution_cover_and_say_so(name: EstimatorName, in
         assert not [sentence for sentence in estimate.warnings if "interval" in sentence]
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["ips", "dr"])
 def test_a_confidence_sequence_holds_at_all_times_together(name: EstimatorName) -> None:

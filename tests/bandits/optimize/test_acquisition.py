@@ -119,7 +119,6 @@ def test_an_observation_that_moves_no_mean_adds_nothing() -> None:
     assert abs(value - _excess(-12.0)) < 1e-9
 
 
-@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_the_slope_of_the_knowledge_gradient_is_that_of_its_value(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -132,7 +132,6 @@ def test_a_deterministic_function_is_believed_to_the_last_dent(tmp_path: Path) -
     np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.slow
 def test_the_default_is_one_in_single_and_double_precision(tmp_path: Path) -> None:
     """The process works in double precision whatever JAX is set to, and its files can be read by both."""
     import jax
@@ -168,7 +167,6 @@ def test_a_knowledge_gradient_needs_a_process() -> None:
         bandits.Optimizer(learner, [[0.0, 1.0]], prior=learner.init(net.init()), acquisition="kg")
 
 
-@pytest.mark.slow
 def test_files_without_a_word_of_fits_hold_learners_that_are_not_fitted(tmp_path: Path) -> None:
     from credo.bandits.optimize.optimizer import read_notes
 

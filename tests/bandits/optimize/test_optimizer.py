@@ -37,7 +37,6 @@ def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
     return best
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) -> None:
@@ -53,7 +52,6 @@ def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) 
     assert best.ask() == again.ask()
 
 
-@pytest.mark.slow
 def test_a_batch_of_ucb_is_of_unlike_points() -> None:
     best = _told(acquisition="ucb")
     batch: list[Any] = list(best.ask(batch=3))
@@ -83,7 +81,6 @@ def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
     assert fresh.ask() == best.ask()
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(acquisition: Any) -> None:
@@ -98,7 +95,6 @@ def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(ac
         assert believer.search.space.decode(np.asarray(row)) == asked[step]
 
 
-@pytest.mark.slow
 def test_a_gaussian_belief_expects_what_it_did_and_is_surer_where_trials_run() -> None:
     best = _told(acquisition="ucb", scale=None)
     points = [best.ask() for _ in range(3)]
@@ -251,7 +247,6 @@ def test_a_search_beats_points_at_random() -> None:
     assert gap > 4.0 * se and ours.mean() < 0.3 * random.mean()
 
 
-@pytest.mark.slow
 def test_the_default_learner_is_uncertain_before_any_trial() -> None:
     best = bandits.Optimizer(None, [[0.0, 1.0]], initial=1)
     point: Any = best.ask()

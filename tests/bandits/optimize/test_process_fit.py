@@ -54,7 +54,6 @@ def test_the_marginal_density_is_that_of_a_student_t_and_so_is_its_slope() -> No
         assert abs(float(slopes[1] @ move[0]) - float(ends[0] - ends[1]) / (2 * step)) < 1e-6
 
 
-@pytest.mark.slow
 def test_ascent_finds_a_bent_valley_and_the_end_of_a_box() -> None:
     def valley(x: Any) -> Any:
         return -100.0 * (x[1] - x[0] ** 2) ** 2 - (1.0 - x[0]) ** 2
@@ -192,7 +191,6 @@ def test_the_improvement_of_a_bank_is_that_of_its_experts_averaged() -> None:
     assert abs(float(jnp.exp(improvement(bank, belief, best, 1.0)(row))) - expected) < 1e-10
 
 
-@pytest.mark.slow
 def test_points_near_failures_are_thought_to_fail() -> None:
     trials = optimize.Trials.start(jax.random.key(0), 16, 2)
     for row in np.random.default_rng(0).uniform(-1, 1, (14, 2)):

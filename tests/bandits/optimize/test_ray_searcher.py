@@ -79,7 +79,6 @@ def test_trials_of_others_are_learned_and_losses_may_be_gains(tune: Any) -> None
     assert not lows.set_search_properties("y", "min", space(tune))
 
 
-@pytest.mark.slow
 def test_a_metric_without_noise_is_searched_as_such(tune: Any) -> None:
     asked = []
     for deterministic in (False, True):

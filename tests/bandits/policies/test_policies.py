@@ -127,7 +127,6 @@ def test_the_width_of_ucb_grows_for_arms_that_are_known_less_than_the_best_known
     np.testing.assert_array_equal(UCB(0.7, 1.5).pmf(known), [1.0, 0.0, 0.0, 0.0])
 
 
-@pytest.mark.slow
 def test_policies_have_their_formulas() -> None:
     mean, sd = np.asarray(MEAN), np.sqrt(np.diag(COV))
     np.testing.assert_array_equal(_at(UCB(1.0)), np.arange(4) == np.argmax(mean + sd))
@@ -146,7 +145,6 @@ def test_policies_have_their_formulas() -> None:
         np.testing.assert_allclose(policy.pmf(tied), 0.25, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_information_directed_sampling_is_best_over_all_pairs() -> None:
     values = LAW.sample(jax.random.key(0), (512,))
     regret, gain = (np.asarray(part) for part in information_ratio(values, ALL))
@@ -188,7 +186,6 @@ def test_bounds_are_met_by_the_nearest_probabilities() -> None:
         assert np.sum((found - wanted) ** 2) <= solved.fun + 1e-9
 
 
-@pytest.mark.slow
 def test_a_guard_keeps_bounds_holdout_and_forbidden_arms() -> None:
     guard = Guarded(Greedy(), floors=jnp.array([0.1, 0.0, 0.0, 0.0]), caps=0.7, forbidden=(3,))
     np.testing.assert_allclose(_at(guard), [0.15, 0.15, 0.7, 0.0], atol=1e-12)
@@ -240,7 +237,6 @@ def test_bad_settings_are_refused() -> None:
     assert BayesUCB(draws=1).draws == 1
 
 
-@pytest.mark.slow
 def test_policies_map_over_their_numbers() -> None:
     widths = jnp.array([0.0, 1.0, 5.0])
     pmfs = jax.vmap(lambda width: UCB(width).pmf(LAW))(widths)

@@ -26,7 +26,6 @@ from credo.live.journal import Journal
 YEAR = 365.25 * 86400.0
 
 
-@pytest.mark.slow
 def test_a_decision_that_a_load_has_lost_is_unknown_and_its_id_is_not_given_again(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -46,7 +45,6 @@ def test_a_decision_that_a_load_has_lost_is_unknown_and_its_id_is_not_given_agai
     assert again.reward(new[0].id, 0.0) == "duplicate" and again.decide().id not in {one.id for one in new}
 
 
-@pytest.mark.slow
 def test_a_log_that_a_saved_bandit_began_brings_back_what_came_after(tmp_path: pathlib.Path) -> None:
     saved, log = coins().save(tmp_path / "b.credo"), tmp_path / "log.jsonl"
     log.write_text(json.dumps({"kind": "begin", "of": "another", "epoch": "x"}) + "\n")
@@ -83,7 +81,6 @@ def test_ids_with_a_mark_in_the_log_go_on_as_they_would_have(tmp_path: pathlib.P
     assert bandits.Bandit.load(saved, log=shutil.copy(log, tmp_path / "c")).decide() == bandit.decide()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["drop", 0.5])
 def test_a_refused_reward_may_be_corrected(missing: Any, tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log.jsonl"
@@ -122,7 +119,6 @@ def test_a_refused_reward_may_be_corrected(missing: Any, tmp_path: pathlib.Path)
     np.testing.assert_array_equal(bandits.Log.read(log).rewards[:2], [1.5, np.nan])
 
 
-@pytest.mark.slow
 def test_a_correction_in_a_batch_is_learned_as_in_a_loop() -> None:
     one, other = linear(), linear()
     ids = ["a", "b", "a", "a", "b", "nobody", "a"]

@@ -50,7 +50,6 @@ def test_a_new_arm_may_inherit() -> None:
     assert bandit.decide().mean["x"] == mean > 0.5
 
 
-@pytest.mark.slow
 def test_forbidden_arms_stay_out_until_they_are_allowed() -> None:
     bandit = coins()
     bandit.forbid("a")
@@ -87,7 +86,6 @@ def test_a_belief_without_a_prior_has_no_new_arms_in_old_slots() -> None:
     assert bandit.explain(bandit.decide().id).prior_mean == {}
 
 
-@pytest.mark.slow
 def test_arms_with_features_are_told_apart_by_them() -> None:
     films = {"long": {"minutes": 2.0, "kind": "war"}, "short": {"minutes": 0.5, "kind": "love"}}
     bandit = bandits.Bandit(ROWS, films, features=2, arm_features=8, products=True)
@@ -112,7 +110,6 @@ def test_arms_with_features_are_told_apart_by_them() -> None:
     assert list(bandit.arms) == ["long", "short", "x"]
 
 
-@pytest.mark.slow
 def test_arms_without_features_have_the_rows_of_the_context() -> None:
     bandit = bandits.Bandit(ROWS, ["a", "b"], params=LINE.init(0, (4,)))
     decision = bandit.decide(XS[:2])
@@ -133,7 +130,6 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_changes() -> None:
     assert bandit.counts.decisions == 0 and bandit.decide(np.ones(4)).id == "0-0"
 
 
-@pytest.mark.slow
 def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() -> None:
     learner = credo.extended_kalman(credo.Model(credo.Linear(), credo.Normal(0.25)))
     agent = bandits.Agent(learner, 2, "arms", units="online")
@@ -150,7 +146,6 @@ def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() 
     np.testing.assert_array_equal(units.first.rows[2:, 2], 0.0)
 
 
-@pytest.mark.slow
 def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pathlib.Path) -> None:
     def make(path: pathlib.Path, replay: bool = False) -> bandits.Bandit:
         return coins(shares={"a": (0.1, 0.3), "b": (0.2, 1.0)}, log=path, replay=replay)
@@ -187,7 +182,6 @@ def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pa
     assert bandit.shares == {"b": (0.2, 1.0)} and bandit.decide().pmf["a"] == 1.0
 
 
-@pytest.mark.slow
 def test_many_arms_have_the_nearest_probabilities() -> None:
     rng = np.random.default_rng(0)
     wanted, low, high = (

@@ -23,7 +23,6 @@ def _same(one: object, other: object) -> bool:
     return bool(jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), one, other)))
 
 
-@pytest.mark.slow
 def test_decisions_and_rewards_are_those_of_the_agent_bit_by_bit() -> None:
     bandit, key = linear(seed=3), jax.random.key(3)
     belief = LINEAR.init(LINE.init(0, (4,)))
@@ -217,7 +216,6 @@ def test_an_explanation_says_what_the_data_have_said() -> None:
     assert bandit.explain(bandit.decide().id).reason == "'c' was the only arm that was allowed."
 
 
-@pytest.mark.slow
 def test_an_explanation_names_the_arms_among_which_a_policy_chose() -> None:
     why = []
     for width in (2.0, 10.0):
@@ -304,7 +302,6 @@ def test_a_bandit_starts_units_and_scales_for_contexts_of_its_design(design: Any
     assert bandit.belief.scaler is not None and int(bandit.belief.units.first.filled) == 0
 
 
-@pytest.mark.slow
 def test_arms_with_features_need_no_context() -> None:
     learner = credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25)))
     arms = {"a": {"price": 1.0, "new": True}, "b": {"price": 2.0, "new": False}}

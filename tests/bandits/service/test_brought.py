@@ -29,7 +29,6 @@ def make(arms: Any = (), **options: Any) -> bandits.Bandit:
     return bandits.Bandit(ROWS, arms or {}, features=2, arm_features=8, **options)
 
 
-@pytest.mark.slow
 def test_arms_that_a_call_brings_are_chosen_and_learned_as_those_that_stand() -> None:
     brings, stands = make(), make(FILMS)
     one = None
@@ -50,7 +49,6 @@ def test_arms_that_a_call_brings_are_chosen_and_learned_as_those_that_stand() ->
     assert brings.schema.arm_features == stands.schema.arm_features and brings.arms == ()
 
 
-@pytest.mark.slow
 def test_arms_change_from_call_to_call_and_late_rewards_find_their_features() -> None:
     bandit, belief = make(), ROWS.init(LINE.init(0, (10,)))
     first = bandit.decide({"age": 1.0}, {"long": np.arange(8.0)})
@@ -71,7 +69,6 @@ def test_arms_change_from_call_to_call_and_late_rewards_find_their_features() ->
     assert means[0]["long"] < 0 < means[1]["long"]  # of the same name with other features
 
 
-@pytest.mark.slow
 def test_brought_arms_come_back_from_a_file_and_from_a_log(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

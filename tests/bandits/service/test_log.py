@@ -93,7 +93,6 @@ def _log(rewards: np.ndarray | None = None) -> bandits.Log:
     return bandits.Log(("red", "blue"), chosen, values, np.where(chosen, 0.8, 0.2), contexts=XS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["none", "propensity"])
 def test_a_warm_start_learns_the_rows_of_a_log(weights: Any) -> None:
     log = _log()
@@ -111,7 +110,6 @@ def test_a_warm_start_learns_the_rows_of_a_log(weights: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_bandit_starts_from_its_own_log(tmp_path: pathlib.Path) -> None:
     first = linear(log=tmp_path / "log.jsonl")
     for x in XS[:20]:
@@ -143,7 +141,6 @@ def test_a_log_that_does_not_fit_is_refused() -> None:
     assert bandit.features == ("missing",) and bandit.warm_start(_log()) == 40
 
 
-@pytest.mark.slow
 def test_forks_come_together_through_a_log(tmp_path: pathlib.Path) -> None:
     double = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), LINE.init(0, (4,)))
     first, alone = (linear(params=double) for _ in range(2))

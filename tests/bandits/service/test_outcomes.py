@@ -152,7 +152,6 @@ def test_parts_of_a_reward_are_learned_as_their_sum_and_come_back(tmp_path: path
     np.testing.assert_array_equal(bandits.Log.read(open_sum).rewards, [math.nan] * 3)
 
 
-@pytest.mark.slow
 def test_rewards_outside_the_range_are_refused_with_the_parts_before_them(tmp_path: pathlib.Path) -> None:
     bandit = coins(reward_range=(0, 1))
     ids = [bandit.decide().id for _ in range(2)]

@@ -124,7 +124,6 @@ def test_what_comes_after_a_replay_is_what_would_have_come(tmp_path: pathlib.Pat
     assert (tmp_path / "copy.jsonl").read_bytes() == log.read_bytes()
 
 
-@pytest.mark.slow
 def test_arms_with_features_and_what_was_taught_come_back(tmp_path: pathlib.Path) -> None:
     model = credo.Model(credo.Linear(), credo.Normal(0.25))
     agent = bandits.Agent(credo.extended_kalman(model), 3, "actions", bandits.Thompson(floor=0.05))

@@ -51,7 +51,6 @@ def test_a_slate_stays_whatever_becomes_of_its_arms_and_gets_the_places_that_it_
         shop.decide_slate(size=5, id="x")
 
 
-@pytest.mark.slow
 def test_places_below_the_first_click_of_a_cascade_teach_nothing() -> None:
     shop, plain = bandit(), bandit()
     slate = shop.decide_slate(size=3)
@@ -68,7 +67,6 @@ def test_places_below_the_first_click_of_a_cascade_teach_nothing() -> None:
     assert all(shop.reward_slate(shop.decide_slate(size=2).id, [1, 1], seen="all"))
 
 
-@pytest.mark.slow
 def test_a_reward_is_divided_by_the_probability_that_its_place_is_seen() -> None:
     def counting() -> bandits.Bandit:
         agent = bandits.Agent(credo.GammaPoisson(), 4, "arms", bandits.UCB(1.0))

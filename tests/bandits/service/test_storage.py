@@ -67,7 +67,6 @@ def test_copies_with_other_seeds_explore_otherwise(tmp_path: pathlib.Path) -> No
     assert coins(seed=5).decide().id == "5-0"
 
 
-@pytest.mark.slow
 def test_actions_with_features_and_their_own_functions_are_saved(tmp_path: pathlib.Path) -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.25)))
     agent = bandits.Agent(learner, 3, "actions")

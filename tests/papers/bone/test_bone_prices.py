@@ -16,7 +16,6 @@ from credo_papers.bone.bone_prices_learner import make_learner, probabilities
 from credo_papers.engine.portions import silent
 
 
-@pytest.mark.slow
 def test_a_method_is_a_loop_of_forecast_and_update() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6, 2)), rng.integers(0, 2, 6)

@@ -21,7 +21,6 @@ from credo_papers.bong.robot_arm import (
 from credo_papers.engine.portions import silent
 
 
-@pytest.mark.slow
 def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
     level = jnp.zeros(JOINTS).at[0].set(jnp.pi / 2)
     zero = jnp.zeros(JOINTS)
@@ -29,7 +28,6 @@ def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
     np.testing.assert_allclose(torque(level, zero, zero)[0], -9.81 * (_MASSES * reach).sum(), rtol=1e-10)
 
 
-@pytest.mark.slow
 def test_torques_are_linear_in_accelerations_by_a_positive_definite_mass_matrix() -> None:
     q, v = jnp.linspace(-1, 1, JOINTS), jnp.linspace(0.5, -0.5, JOINTS)
     mass = jax.jacfwd(lambda a: torque(q, v, a))(jnp.zeros(JOINTS))
@@ -64,7 +62,6 @@ def test_the_learner_beats_what_it_knew_before_any_row(monkeypatch: pytest.Monke
     outcome.figure()
 
 
-@pytest.mark.slow
 def test_motions_are_those_of_their_seed() -> None:
     np.testing.assert_array_equal(motions(3, 4)[0], motions(3, 4)[0])
     assert motions(3, 4)[0].shape == (4, 21) and not np.array_equal(motions(3, 4)[0], motions(4, 4)[0])

@@ -40,7 +40,6 @@ def program(rule: str, curvature: Any, family: str, parameters: int = P) -> Any:
     return jax.jit(step).lower(belief, jnp.ones(inputs, jnp.float32)).compile()
 
 
-@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("rule", ["bong", "blr", "bog"])
 def test_no_full_cell_factorises_or_multiplies_p_by_p_matrices_where_p_squared_suffices(rule: str) -> None:
@@ -106,7 +105,6 @@ def test_a_sweep_is_timed_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> 
     outcome.figure()
 
 
-@pytest.mark.slow
 def test_what_is_measured_is_one_compiled_update_and_its_operations() -> None:
     times = bong_timing.measure([Point("bog", "lin-ef", "diagonal", P=n) for n in (64, 640)], 0.0)
     assert times["seconds"].shape == (5, 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from credo_papers import Result, Row, find
 from credo_papers.engine.portions import silent
@@ -124,7 +123,6 @@ def test_the_moons_move(results: dict[str, Result]) -> None:
     assert path.stat().st_size < 1e6
 
 
-@pytest.mark.slow
 def test_moons_never_scores_what_it_tuned_on() -> None:
     tuning, scored = (moons_world.make_streams(0, purpose, 3) for purpose in (TUNING, SCORED))
     rows = np.concatenate([tuning.x.reshape(-1, 2), scored.x.reshape(-1, 2)])

@@ -64,7 +64,6 @@ def test_published_splits_have_the_sizes_of_ours() -> None:
         assert set(published["rmse"]) == set(LEARNERS)
 
 
-@pytest.mark.slow
 def test_the_choice_uses_training_rows_only() -> None:
     program = make_program("vd-ekf", 0)
     program["tuning_rows"] = 30
@@ -90,7 +89,6 @@ def test_the_choice_uses_training_rows_only() -> None:
     np.testing.assert_allclose(result["rmse"], split.unit * jnp.sqrt(jnp.mean(gap**2)), rtol=1e-3)
 
 
-@pytest.mark.slow
 def test_the_prior_is_as_described() -> None:
     split = jax.tree.map(lambda leaf: leaf[0], make_splits(toy(), 0, 1))
     setting = {"init_var": jnp.float32(3.0), "prior_var": jnp.float32(10.0), "noise_var": jnp.float32(0.1)}

@@ -62,7 +62,6 @@ def test_the_linear_systems_are_those_of_the_publication() -> None:
         linear_system(3)
 
 
-@pytest.mark.slow
 def test_the_posterior_of_a_linear_system_is_set_back_and_the_published_one_is_not() -> None:
     truth = exact_posteriors(2, simulate_systems(2, 0, 3).observations)
     np.testing.assert_array_equal(truth.mean[0], truth.old_mean[0])
@@ -81,7 +80,6 @@ def test_the_posterior_of_a_mean_is_that_of_the_conjugate_filter() -> None:
     np.testing.assert_allclose(truth.cov[0, -1], belief.cov.dense(), atol=1e-6)
 
 
-@pytest.mark.slow
 def test_segments_begin_from_the_posterior_after_some_observations() -> None:
     tasks = later_tasks(2, 8)
     variances = jax.vmap(tasks.begin)(jax.random.split(jax.random.key(0), 200)).cov[:, 0, 0]
