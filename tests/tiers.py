@@ -1,7 +1,7 @@
 """Which tests run when: `CREDO_TESTS` names a tier, and a test is in one of them by its marks.
 
     quick       what `make test` runs, and `pytest` by itself: all that has no mark below
-    slow        what takes more than a second or so of processor time
+    slow        what takes more than three quarters of a second of processor time
     optimised   what needs programs compiled as users get them
     crash       what kills processes again and again
     thorough    the rest of the tables, before a release

@@ -71,6 +71,7 @@ def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
     np.testing.assert_allclose(last.belief.mean, belief.mean, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
     logits = credo.Linear(3)
     classes = credo.RecursiveLearner(credo.Model(logits, credo.Categorical(3)), credo.Full("dense"))
@@ -155,6 +156,7 @@ def test_around_other_wrappers_their_reports_go_through() -> None:
     assert bool(soft.step(begin(soft), XS[0], YS[0])[1].ok)
 
 
+@pytest.mark.slow
 def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() -> None:
     one = Calibrated(WALKS[1], SCALES)
     belief, trace = credo.run(one, begin(one), XS, YS)
@@ -299,6 +301,7 @@ def classes(plugin: bool) -> Calibrated[Any]:
     return Calibrated(inner, scales, sharpness=(1.4, 2.0), plugin=plugin)
 
 
+@pytest.mark.slow
 def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     xs, ys = jnp.asarray(np.random.default_rng(0).normal(size=(40, 2))), jnp.arange(40) % 3
     beliefs, traces = [], []

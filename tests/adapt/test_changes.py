@@ -56,6 +56,7 @@ def test_a_change_is_reported_once_and_placed_where_it_was() -> None:
     assert segmentation(trace, upto=1) == [0]
 
 
+@pytest.mark.slow
 def test_a_stream_that_does_not_change_gives_no_more_alarms_than_the_hazard() -> None:
     steps, hazard = 100_000, 1e-3
     ys = jax.random.normal(jax.random.key(3), (steps,))
@@ -92,6 +93,7 @@ def test_time_that_passes_makes_a_change_likelier() -> None:
         np.testing.assert_allclose(chances, 1 - 0.9**dt, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_missing_observation_lets_time_pass() -> None:
     learner = RunLength(INNER, 0.1, 20)
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
@@ -113,6 +115,7 @@ def test_one_sick_hypothesis_loses_its_weight_and_no_more() -> None:
     np.testing.assert_allclose(after.weights.sum(), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_learned_hazard_follows_the_changes_it_sees() -> None:
     chances = {}
     for hazard in (0.01, 0.2):
@@ -144,6 +147,7 @@ def test_mixtures_are_matched_in_their_moments(family: Any) -> None:
         np.testing.assert_allclose(mixture.cov.dense(), cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_run_lengths_learn_the_noise_too_and_say_variances_in_one_unit() -> None:
     model = credo.Model(linear, credo.Normal(credo.InverseGamma(2.0, 1.0)))
     learner = RunLength(credo.RecursiveLearner(model, credo.Full("dense")), 0.1, 4)

@@ -169,6 +169,7 @@ def test_fewer_hypotheses_never_raise_the_evidence_and_say_what_they_drop() -> N
         assert float(lower.sum()) <= float(exact) + 1e-12
 
 
+@pytest.mark.slow
 def test_resampled_weights_are_right_on_average() -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     logs = jnp.log(jnp.array([0.5, 0.2, 0.13, 0.1, 0.05, 0.02]))

@@ -70,6 +70,7 @@ def test_interacting_experts_are_the_multiple_model_of_blom_and_bar_shalom() -> 
     np.testing.assert_allclose(belief.beliefs.mean, means, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_of_densities() -> None:
     stuck = Experts(WALKS, jnp.array([[0.0, 1.0], [0.0, 1.0]]))
     belief, _ = credo.run(stuck, begin(stuck), XS[:3], YS[:3])
@@ -153,6 +154,7 @@ def test_a_limit_bounds_what_a_gradient_may_forget() -> None:
     assert float(trace.extras.max()) == 0.3
 
 
+@pytest.mark.slow
 def test_every_named_method_is_a_learner() -> None:
     robust = credo.RecursiveLearner(INNER.model, credo.Full("dense"))
     learners: dict[str, Any] = {

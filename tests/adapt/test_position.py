@@ -51,6 +51,7 @@ def test_a_curve_is_the_same_about_any_origin() -> None:
         np.testing.assert_allclose(one.var, other.var, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
     x, y = curve(12)
     learner = RunLength(LocalPolynomial(inner(), 2), 0.1, 4, Continuous(0.5))

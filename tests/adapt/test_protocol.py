@@ -245,6 +245,7 @@ def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     np.testing.assert_allclose(float(after.level), max(q + 0.01 * float(slope), 0.0), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_not_fit() -> None:
     sure = WeightedPast(INNER, T, iterations=0, entry=1 - 1e-12)
     belief, _ = credo.run(sure, begin(sure), XS, YS)

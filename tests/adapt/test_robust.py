@@ -195,6 +195,7 @@ def test_single_precision_stays_single_and_survives_an_outlier(name: str) -> Non
     close(trace.log_evidence, ends.log_evidence, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["imq", "mahalanobis", "student", "wishart"])
 def test_a_low_rank_network_learns_through_outliers(name: str) -> None:

@@ -36,6 +36,7 @@ def test_the_evidence_of_light_tails_approaches_that_of_the_learner_inside() -> 
         close(trace.log_evidence, plain.log_evidence, 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [0, 2])
 def test_student_noise_is_the_gamma_weight_of_half_its_degrees_of_freedom(outputs: int) -> None:
     xs, ys = map(jnp.asarray, data(outputs))

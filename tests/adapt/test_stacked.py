@@ -156,6 +156,7 @@ def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: 
     np.testing.assert_allclose(np.exp(last.log_shares), weights, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_at_first_the_regression_is_the_mixture() -> None:
     bank, params = class_bank(credo.Categorical(3))
     learner = Stacked(bank, credo.Categorical(3), var=1e-9)
@@ -287,6 +288,7 @@ def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None
             Stacked(BANK, **{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
     bank = credo.auto(2)
     inside: Any = within(bank, Experts)

@@ -215,6 +215,7 @@ def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target()
     np.testing.assert_allclose(expected, average)
 
 
+@pytest.mark.slow
 def test_targets_that_do_not_differ_wait_until_one_does() -> None:
     ys = np.where(np.arange(T) < 7, 5.0, NUMBERS)
     belief, _ = credo.run(BOTH, begin(BOTH), RAW[:7], jnp.asarray(ys[:7]))
@@ -250,6 +251,7 @@ def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
     assert batch.fixed.all() and bool(jnp.all(batch.observe(jnp.ones(2, dtype)).values == batch.values))
 
 
+@pytest.mark.slow
 def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     seconds = (1.7e9 + 1000.0 * RNG.normal(size=300)).astype(np.float32)
     learner = Standardized(credo.RecursiveLearner(MODEL), clip=8.0)
@@ -342,6 +344,7 @@ def test_more_inputs_are_those_that_were_missing_before() -> None:
 HURTFUL = st.sampled_from([0.0, 1.0, -2.5, 1e-30, 1e14, 1e30, -3e38, np.nan, np.inf, -np.inf])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(HURTFUL, HURTFUL, HURTFUL, st.sampled_from([0.0, 1.0, 0.5])), min_size=8, max_size=24)

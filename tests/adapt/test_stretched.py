@@ -35,6 +35,7 @@ def stretched(parts: tuple[np.ndarray, ...], y: float, s: float) -> tuple[float,
     return float(shares @ st.norm.pdf(z, means, sds) / s), float(shares @ st.norm.cdf(z, means, sds))
 
 
+@pytest.mark.slow
 def test_forecasts_weights_and_evidence_are_those_of_the_formula() -> None:
     learner, share = Stretched(MIXED, FACTORS, 0.05), 0.05
     inner, weights = begin(MIXED), np.full(3, 1 / 3)
@@ -85,6 +86,7 @@ def test_one_factor_of_one_is_the_learner_and_two_is_twice_as_wide() -> None:
         np.testing.assert_allclose(plain.sd, INNER.predictive(belief, XS[0], "plugin", None, None).sd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("believed", "low", "high"), [(4.0, 0.45, 0.56), (0.4, 1.4, 1.51)])
 def test_forecasts_that_are_too_wide_or_too_narrow_are_mended(
     believed: float, low: float, high: float
@@ -114,6 +116,7 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
     same_bits(LEARNERS[name], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_bad_row_leaves_the_belief_and_an_absurd_one_costs_a_bounded_score() -> None:
     learner = LEARNERS["around calibrated"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)

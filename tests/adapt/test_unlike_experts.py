@@ -105,6 +105,7 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
         assert abs(float(sample.std()) / float(distribution.sd[0]) - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() -> None:
     learner = Experts([WALKS[0], credo.vd_ekf(MODEL)], 0.0)
 

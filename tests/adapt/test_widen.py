@@ -98,6 +98,7 @@ def test_remembered_rows_get_zeros_for_the_new_inputs(learner: Any) -> None:
     compare(learner, lambda size: {"example": (jnp.zeros(size), jnp.zeros(()))})
 
 
+@pytest.mark.slow
 def test_moments_of_new_inputs_begin_empty() -> None:
     learner = Standardized(credo.vd_ekf(MODEL), targets=True, warmup=3)
     compare(learner, lambda size: {"size": size}, absent=np.nan)
@@ -133,6 +134,7 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
     assert bool(jnp.all(mine[1].ok))
 
 
+@pytest.mark.slow
 def test_what_is_new_is_at_the_prior_and_independent_of_what_is_old() -> None:
     rng = np.random.default_rng(3)
     root = rng.normal(size=(2, 2))

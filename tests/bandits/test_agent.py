@@ -54,6 +54,7 @@ def test_features_of_actions_are_one_batch_regression() -> None:
     np.testing.assert_allclose(distribution.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_outputs_are_observed_one_at_a_time() -> None:
     one, belief, _ = _played("outputs")
     model = credo.Model(lambda params, x: NET(params, x[0])[x[1]], credo.Normal(NOISE))
@@ -70,6 +71,7 @@ def test_outputs_are_observed_one_at_a_time() -> None:
         )
 
 
+@pytest.mark.slow
 def test_large_networks_pick_a_row_of_outer_products() -> None:
     net = credo.MLP(outputs=ARMS, hidden=(300,))
     wide = jnp.ones(30) / 30

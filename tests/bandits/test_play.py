@@ -120,6 +120,7 @@ def test_agents_that_do_not_fit_are_refused() -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     """Arms drawn from the prior: P(best) of an exact agent is calibrated."""
     report = bandits.play(AGENT, environments.BernoulliArms(3), steps=15, seeds=400)

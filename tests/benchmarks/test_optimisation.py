@@ -36,6 +36,7 @@ def leaves(learner: Any) -> list[np.ndarray]:
     return [np.asarray(leaf, float) for leaf in jax.tree.leaves(learner)]
 
 
+@pytest.mark.slow
 def test_the_default_point_is_the_default_learner_and_each_number_is_one_of_its_own(learning: Any) -> None:
     learner: Any = credo.auto(3)
     point, bank = learning.default_point(), learner.learner

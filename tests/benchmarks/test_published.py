@@ -34,6 +34,7 @@ def dot(theta: jax.Array, x: jax.Array) -> jax.Array:
     return x @ theta
 
 
+@pytest.mark.slow
 def test_full_transcriptions_learn_what_credo_learns() -> None:
     x, y = jnp.asarray(RNG.normal(size=(6, 3))), jnp.asarray(RNG.integers(0, 2, 6))
     problem, start = published.bernoulli(dot, 0.0), published.Full(jnp.zeros(3), 0.5 * jnp.eye(3))
@@ -52,6 +53,7 @@ def test_full_transcriptions_learn_what_credo_learns() -> None:
         np.testing.assert_allclose(end.cov, belief.cov.dense(), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_of_the_transcription_have_the_moments_that_credo_conditions_on() -> None:
     """With its own draws redone, BONG with MC-EF adds the mean of the outer products of the gradients."""
     x, y = jnp.asarray(RNG.normal(size=3)), jnp.ones(1)

@@ -87,6 +87,7 @@ def test_a_group_gives_numbers_or_reasons(speed: Any, name: str) -> None:
         assert speed.aims.asked(reading.row, reading.against) is not None
 
 
+@pytest.mark.slow
 def test_what_is_transcribed_stands_in_for_the_official_code(speed: Any) -> None:
     """In a process of its own: `official.py` chooses the core and the threads of its process."""
     code = """

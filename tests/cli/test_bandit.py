@@ -104,6 +104,7 @@ def test_control_characters_of_arms_are_spelled(credo: Command, tmp_path: Path) 
     assert "\\x1b[31mred" in outcome.out and "\x1b" not in outcome.out
 
 
+@pytest.mark.slow
 def test_an_agent_is_replayed_on_a_log(credo: Command, log: Path) -> None:
     outcome = credo("bandit", "replay", log, "--agent", "beta", "--seeds", "2")
     assert outcome.status == 0, outcome.err

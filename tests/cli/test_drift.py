@@ -73,6 +73,7 @@ def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(
     assert loaded.stdout.strip() == "RunLength", loaded.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize(
     ("options", "says"),

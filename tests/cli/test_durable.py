@@ -104,6 +104,7 @@ def test_the_place_in_a_file_is_part_of_the_belief(credo: Command, tmp_path: Pat
     assert Session.load("o/belief.credo").rows_used == 90 + 20 + 60
 
 
+@pytest.mark.slow
 def test_the_place_in_a_named_set_is_part_of_the_belief(credo: Command) -> None:
     small = ("--model", "linear", "--test-rows", -1, "-q")
     assert credo("learn", "wine", *small, "--limit", 90, "--chunk", 40, "--out", "all").status == 0

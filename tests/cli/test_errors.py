@@ -178,6 +178,7 @@ def test_classes_that_never_come(refused: Refused, tmp_path: Path) -> None:
     assert "holds none of the classes 7, 8" in refused("learn", path, "--target", "y", "--classes", "7,8")
 
 
+@pytest.mark.slow
 def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tmp_path: Path) -> None:
     words = ("--target", "level", "--model", "linear", "-q")
     path = labels(tmp_path / "u.csv", 60)

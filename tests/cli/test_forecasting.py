@@ -79,6 +79,7 @@ def test_a_run_goes_on_with_its_lags(credo: Command, tmp_path: Path) -> None:
         assert abs(float(ours["sd"]) / float(wanted["sd"]) - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: Path) -> None:
     file = series(tmp_path / "t.csv", 60)
     lines = file.read_text().splitlines()

@@ -11,6 +11,7 @@ SELDOM = {"matplotlib", "narwhals", "optax", "pandas", "polars", "pyarrow", "sci
 """What takes from a tenth to all of the time of JAX to import, and is for some runs."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "modules", ["credo.cli.app", "credo.cli.app, credo.cli.learning, credo.cli.prediction"]
 )

@@ -91,6 +91,7 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
 
+@pytest.mark.slow
 def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
@@ -155,6 +156,7 @@ def test_every_rule_and_curvature_learns_and_says_what_it_is(
     assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
 
 
+@pytest.mark.slow
 def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path) -> None:
     numbers(tmp_path / "all.csv", 60)
     lines = (tmp_path / "all.csv").read_text().splitlines(keepends=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.cli.conftest import Command, labels, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +89,7 @@ def test_the_command_is_a_module() -> None:
     assert said.stdout.startswith("credo 0.")
 
 
+@pytest.mark.slow
 def test_no_control_character_of_a_cell_is_printed_or_reported(credo: Command, tmp_path: Path) -> None:
     odd, lines = "\x1b[31mred", ["\x1b[7ma\x07,level"]
     lines += [f"{i % 7},{odd if i % 7 > 3 else '=low'}" for i in range(60)]
@@ -134,6 +136,7 @@ def test_help_imports_no_jax() -> None:
     assert "credo learn mnist" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     outcome = run("datasets", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert outcome.stdout is not None and outcome.stderr is not None

@@ -15,6 +15,7 @@ from credo.sessions import Session, Tally
 START = dt.datetime(2024, 1, 30, 22, tzinfo=dt.UTC)
 
 
+@pytest.mark.slow
 def test_times_of_a_column_are_noted_whatever_the_chunks_and_restarts(credo: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     hours = np.cumsum(rng.exponential(5.0, 150)).round(1)

@@ -143,6 +143,7 @@ def forged(header: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[st
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("save", few(KINDS, *KINDS[1:]), ids=lambda save: save.__name__)
 def test_forged_files_load_or_are_refused(save: Callable[[Path], Any], tmp_path: Path) -> None:

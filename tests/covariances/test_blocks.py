@@ -163,6 +163,7 @@ def test_whole_layers_take_their_rows_as_outer_products() -> None:
         close(dense(outer[1]), dense(array[1]))
 
 
+@pytest.mark.slow
 def test_a_network_goes_on_learning_its_features_and_is_saved(tmp_path: Path) -> None:
     net = credo.MLP(1, (3,))
     family = credo.Blocks({"1": credo.Full(), "*": credo.Diagonal()})

@@ -63,6 +63,7 @@ def test_the_projection_equals_the_exact_update_where_the_rank_suffices() -> Non
         close(dense(cov), np.linalg.inv(exact))
 
 
+@pytest.mark.slow
 def test_low_rank_with_no_directions_is_finite_and_differentiable() -> None:
     def total(scale: jax.Array) -> jax.Array:
         cov = LowRank(3).init(jnp.ones(P)).condition(scale * jnp.ones((1, P)))
@@ -86,6 +87,7 @@ def test_affine_of_low_rank_is_the_precision_of_the_moved_covariance() -> None:
         close(moved.precision(), exact)
 
 
+@pytest.mark.slow
 def test_low_rank_linear_projects_the_dense_result() -> None:
     cov = LowRankCovariance(jnp.asarray(RNG.uniform(0.5, 2.0, P)), jnp.asarray(RNG.normal(size=(2, P))))
     turn = np.linalg.qr(RNG.normal(size=(P, P)))[0]
@@ -96,6 +98,7 @@ def test_low_rank_linear_projects_the_dense_result() -> None:
     close(np.diag(scaled.precision()), np.diag(4 * np.linalg.inv(dense(cov))))
 
 
+@pytest.mark.slow
 def test_a_collapsed_low_rank_mixture_has_its_variances_and_the_correlations_of_the_mean_precision() -> None:
     rng, shares = np.random.default_rng(5), np.array([0.2, 0.8])
     bases, gaps = rng.uniform(0.5, 2.0, (2, 5)), rng.normal(size=(2, 5))

@@ -146,6 +146,7 @@ def test_draws_of_a_stacked_covariance_have_it_and_depend_on_nothing_else(name: 
     close(moved.T @ spread @ moved, np.linalg.inv(np.linalg.inv(spread) + rows.T @ rows))
 
 
+@pytest.mark.slow
 def test_a_low_rank_iterate_forgets_at_every_step() -> None:
     prior = LowRank(2).init(jnp.asarray(1 / LEVEL))
     _, afters, kept = through(start_iterate(prior, STEPS * K), None, jnp.asarray(FACTORS[:, :1]))

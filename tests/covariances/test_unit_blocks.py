@@ -56,6 +56,7 @@ def rows_of(outputs: int) -> tuple[OuterRows, np.ndarray]:
     return rows, np.asarray(rows.dense())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", KEEPS)
 def test_the_roles_agree_with_dense_matrices(keep: Any) -> None:
     cov, matrix = example(keep)
@@ -150,6 +151,7 @@ def test_one_gain_and_the_blocks_that_are_kept(keep: Any, outputs: int, form: st
     close(cov.condition(jnp.asarray(factor)).dense(), kept)
 
 
+@pytest.mark.slow
 def test_one_unit_is_a_full_covariance_and_units_of_one_parameter_are_diagonal() -> None:
     rng = np.random.default_rng(2)
     xs, ys = jnp.asarray(rng.normal(size=(8, 3))), jnp.asarray(rng.normal(size=8))
@@ -229,6 +231,7 @@ def test_divergence_is_that_of_dense_matrices_and_other_values_are_refused() -> 
         credo.UnitBlocks("all")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_wider_layer_keeps_the_old_units_in_its_corner() -> None:
     small, matrix = PlacedUnitBlocks(((2, 2), (3, 1))), np.zeros((11, 11))
     root = RNG.normal(size=(7, 7)) + 2 * np.eye(7)

@@ -105,6 +105,7 @@ def test_the_visitor_can_run_the_two_commands_of_the_readme() -> None:
 # the data engineer has files, and a terminal
 
 
+@pytest.mark.slow
 def test_the_data_engineer_learns_goes_on_and_predicts(run: Run, tmp_path: Path) -> None:
     rows = [{"id": f"u{place}", **row} for place, row in enumerate(table("phishing.csv.gz"))]
     file = write(tmp_path / "sites.csv", rows[:300])
@@ -201,6 +202,7 @@ def test_the_python_user_passes_a_data_frame(tmp_path: Path) -> None:
 # the packager installs the least, and looks at what is published
 
 
+@pytest.mark.slow
 def test_the_packager_needs_only_what_is_declared() -> None:
     """Without the optional packages credo is imported, learns, and says its version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

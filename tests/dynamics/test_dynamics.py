@@ -148,6 +148,7 @@ def test_ornstein_uhlenbeck_has_even_a_dense_prior_as_its_fixed_point(form: Any)
     np.testing.assert_allclose(got.dense(), MATRIX, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_may_differ_by_parameter() -> None:
     q = jnp.asarray([0.1, 0.0, 0.5])
     for dynamics in (credo.RandomWalk(q), credo.Decay(1.0, q)):

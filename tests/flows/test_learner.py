@@ -61,6 +61,7 @@ def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
     assert learner.forecast(belief, None, method="linearized").log_prob(YS[0]) != many
 
 
+@pytest.mark.slow
 def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, density="flow", noise="free")
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2), key=2), None, YS[:4])

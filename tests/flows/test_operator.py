@@ -77,6 +77,7 @@ def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts
     assert jnp.max(jnp.abs(again - log_det)) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_log_determinant_in_single_precision_is_good_to_five_digits() -> None:
     single = jnp.float32
     results = jax.jit(everything)(bent(), values().astype(single), EQUAL.astype(single))
@@ -84,6 +85,7 @@ def test_the_log_determinant_in_single_precision_is_good_to_five_digits() -> Non
     assert jnp.max(jnp.abs(results[2] - results[4])) < 1e-5
 
 
+@pytest.mark.slow
 def test_stacks_of_any_size_have_their_determinants() -> None:
     keys = jax.random.split(jax.random.key(0), 3)
     for size in (2, 20):
@@ -96,6 +98,7 @@ def test_stacks_of_any_size_have_their_determinants() -> None:
     assert jnp.allclose(log_det_of_update(outer, slopes, inner)[0], exact, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
     points = values()
     operator = bent()
@@ -202,6 +205,7 @@ def test_the_base_is_the_kalman_update_of_the_moments_of_the_set(count: int) -> 
         assert jnp.max(jnp.abs(gap)) < (1e-10 if count == 40 else 1e-6)
 
 
+@pytest.mark.slow
 def test_particles_that_are_all_alike_stay_where_they_are() -> None:
     points = jnp.broadcast_to(jnp.array([1.0, 2.0, 3.0]), (40, 3))
     after, _, log_det, *_ = jax.jit(everything)(bent(), points, EQUAL)

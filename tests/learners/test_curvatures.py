@@ -65,6 +65,7 @@ def test_mc_ef_is_the_mean_of_outer_products(dense: Any) -> None:
     assert np.abs(local.precision() - alone).max() > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_diagonal_of_the_hessian(estimator: Any, dense: Any) -> None:
     curvature = credo.MonteCarloHessian(20_000, common=True, estimator=estimator)
@@ -123,6 +124,7 @@ def test_antithetic_draws_cancel_what_is_odd() -> None:
     assert np.abs(single.gradient - exact).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian], ids=["fisher", "hessian"]
 )

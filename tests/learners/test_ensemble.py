@@ -67,6 +67,7 @@ def test_perturbed_observations_move_the_mean_by_kalmans_gain_and_the_covariance
     assert np.all(np.abs(np.mean(covs, axis=0) - cov) < 4.5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("analysis", ["perturbed", "etkf"])
 def test_with_many_members_and_noisy_dynamics_it_is_the_kalman_filter(analysis: Any) -> None:
@@ -104,6 +105,7 @@ def test_other_likelihoods_act_through_score_and_fisher_information(kind: str) -
     close(trace.log_evidence, told.log_evidence, 1e-9)
 
 
+@pytest.mark.slow
 def test_a_joint_mini_batch_equals_its_rows_and_leaves_out_missing_ones() -> None:
     xs, ys = arrays(*stream(P, 5, 2))
     single, joint = credo.etkf(regression(), 7), credo.etkf(credo.joint(regression()), 7)

@@ -53,6 +53,7 @@ def test_rows_of_a_joint_model_come_with_their_joint_distribution() -> None:
     assert np.max(np.abs(spread) / error) < 5
 
 
+@pytest.mark.slow
 def test_a_learned_noise_variance_gives_a_student_distribution() -> None:
     learner = credo.normal_inverse_gamma(LINEAR)
     belief = _belief(learner)
@@ -68,6 +69,7 @@ def test_a_learned_noise_variance_gives_a_student_distribution() -> None:
     assert st.kstest(draws, reference.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_a_logistic_model_expects_probabilities() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
     belief = _belief(learner, (1.0, 0.0, 1.0))
@@ -88,6 +90,7 @@ def test_a_link_that_falls_turns_the_quantiles_round() -> None:
     np.testing.assert_allclose(distribution.quantile(0.9), np.exp(st.norm.ppf(0.9)), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_conjugate_learners_expect_exactly() -> None:
     cases: Any = [
         (credo.BetaBernoulli(2.0, 3.0), 1.0, st.beta(3, 3)),
@@ -168,6 +171,7 @@ def test_learners_without_a_covariance_expect_by_their_members() -> None:
     assert isinstance(distribution, DrawnExpectation) and float(distribution.sd[0]) == 0.0
 
 
+@pytest.mark.slow
 def test_independent_arms_are_drawn_independently() -> None:
     arm = credo.BetaBernoulli()
     beliefs = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 3.0, 9.0]))

@@ -94,6 +94,7 @@ def test_the_default_method_can_be_chosen_and_names_are_checked(learned: tuple[A
         learner.forecast(belief, x, method="mc", samples=0, key=0)
 
 
+@pytest.mark.slow
 def test_posterior_draws_are_parameter_trees_with_the_beliefs_moments() -> None:
     learner = credo.lofi(credo.Model(credo.Linear(2), credo.Categorical(2)), 2)
     belief = learner.init(credo.Linear(2).init(0, (2,)), var=0.5)
@@ -107,6 +108,7 @@ def test_posterior_draws_are_parameter_trees_with_the_beliefs_moments() -> None:
     assert np.all(np.abs(flat.var(0) - var) < 4.5 * var * np.sqrt(2 / n))
 
 
+@pytest.mark.slow
 def test_a_users_poisson_learns_like_the_built_in() -> None:
     rng = np.random.default_rng(0)
     xs = rng.normal(size=(20, 2))
@@ -144,6 +146,7 @@ def test_decisions_minimise_their_expected_loss() -> None:
     assert float(credo.decide(COUNT, "absolute")) == counts[costs.argmin()]
 
 
+@pytest.mark.slow
 def test_a_users_loss_over_classes_is_minimised_exactly_and_over_numbers_by_draws() -> None:
     forecast = credo.Categorical(3).linearized(jnp.asarray([0.2, 0.5, 0.1]), 0.3 * jnp.eye(3))
     costs = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [1.0, 4.0, 0.0], [0.5, 0.5, 0.5]])

@@ -338,6 +338,7 @@ def test_the_pieces_of_a_student_density_have_the_digits_of_their_dtype(dtype: A
     np.testing.assert_allclose(heights, expected, rtol=small, atol=max(small, 1e-10))
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @TIED
 def test_draws_have_the_moments_of_the_belief(tied: bool) -> None:

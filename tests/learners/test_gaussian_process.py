@@ -55,6 +55,7 @@ def posterior(
     return cross @ inverse @ ys, naive(kernel, at, at) - cross @ inverse @ cross.T
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @KERNEL
 def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> None:
@@ -86,6 +87,7 @@ def test_forecasts_and_evidence_are_those_of_a_naive_process(kernel: str) -> Non
     close(jnp.sum(trace.log_evidence), learner.log_evidence(plain))
 
 
+@pytest.mark.slow
 def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     xs, ys = rows_of(11)
     learner = learner_of(size=6)
@@ -95,6 +97,7 @@ def test_the_oldest_rows_are_forgotten_when_the_memory_is_full() -> None:
     close(learner.joint(belief, jnp.asarray(xs))[1], cov)
 
 
+@pytest.mark.slow
 def test_the_same_rows_are_believed_under_other_numbers() -> None:
     xs, ys = map(jnp.asarray, rows_of(9))
     learner, other = learner_of(), learner_of(noise_var=0.3, signal_var=0.4, offset_var=0.0)

@@ -174,6 +174,7 @@ def test_a_loop_and_a_scan_give_the_same_bits(cell: tuple[str, str, str]) -> Non
     jax.tree.map(np.testing.assert_array_equal, belief, scanned)
 
 
+@pytest.mark.slow
 def test_a_cell_is_traced_once_in_a_thousand_steps() -> None:
     traced = []
 

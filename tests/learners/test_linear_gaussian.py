@@ -175,6 +175,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(family: Any, known: b
     assert bool(info.ok)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("weight", [0.5, 2.0, 3.0])
 def test_a_weight_counts_an_observation_so_many_times(weight: float) -> None:
@@ -240,6 +241,7 @@ def test_a_step_of_a_kalman_filter_with_diagonal_noise_has_no_eigenvectors() -> 
     assert "eigh" in str(jax.make_jaxpr(mixed.step)(belief, None, y))
 
 
+@pytest.mark.slow
 def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
     @jax.jit
     def evidence(scale: Any) -> Any:

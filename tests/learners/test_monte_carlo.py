@@ -64,6 +64,7 @@ def unbiased(got: Any, want: tuple[Any, Any]) -> None:
     assert np.max(error) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("antithetic", [False, True])
 def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: bool) -> None:
@@ -85,6 +86,7 @@ def test_mc_ef_by_hand() -> None:
     close(local.eta, np.tanh(draws) @ PROBLEM.x.T)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
 def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -> None:
@@ -233,6 +235,7 @@ def test_antithetic_draws_cancel_odd_noise() -> None:
         assert gradients(False).std(axis=0).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["full", "low-rank", "diagonal"])
 def test_evenly_spread_draws_of_every_family_are_less_noisy(form: Any) -> None:
     """The mean gradient of 32 draws, over keys: as many draws, an average without bias, less noise."""
@@ -269,6 +272,7 @@ def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> No
             assert bool(jnp.all(eta == etas[0])) == common
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("family", ["rows", "matrix", "diagonal"])
 def test_with_draws_in_common_the_iterations_settle(family: str) -> None:

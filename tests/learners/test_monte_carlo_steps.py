@@ -62,6 +62,7 @@ def test_mc_ef_of_a_batch_has_one_row_a_draw_and_observation(weight: Any) -> Non
     close(local.precision(), np.einsum("mbp,mbq,b->pq", slopes, slopes, each) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", few(CURVATURES, *[name for name in CURVATURES if name != "low-rank"]))
 def test_missing_rows_and_rows_of_weight_zero_are_left_out(name: str) -> None:
@@ -148,6 +149,7 @@ def test_keys_decide_the_draws_and_steps_draw_anew() -> None:
     )
 
 
+@pytest.mark.slow
 def test_draws_of_the_outputs_of_affine_models_have_the_distribution_of_draws_of_the_parameters() -> None:
     """The mean gradient and the empirical Fisher of many draws, by both ways, within 5 standard errors."""
     mean, x, y = jnp.asarray([0.5, -0.2, 0.1]), jnp.asarray([1.0, 2.0, -1.0]), jnp.asarray(1)
@@ -169,6 +171,7 @@ def test_draws_of_the_outputs_of_affine_models_have_the_distribution_of_draws_of
     np.testing.assert_allclose(ours.precision()[0, 0], plain.precision()[0, 0], atol=spread)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("family", [credo.Diagonal(), credo.LowRank(3)], ids=["diagonal", "low-rank"])
 def test_mean_hessians_of_networks_do_not_overshoot(family: Any) -> None:

@@ -128,6 +128,7 @@ def test_the_evidence_is_the_density_of_the_forecast_and_probabilities_sum_to_on
         close(forecast.probs, np.exp(evidence))
 
 
+@pytest.mark.slow
 @EACH
 def test_one_number_of_neighbours_has_the_conjugate_distribution_of_their_targets(name: str) -> None:
     learner, belief, _, ys = learned(name, 4, neighbours=(4,), decay=0.0, size=1000)

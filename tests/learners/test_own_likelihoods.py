@@ -103,6 +103,7 @@ def test_intervals_of_the_iterated_filter_hold_the_truth_as_often_as_they_say(na
     assert covered == pytest.approx(share, abs=0.011) and sets == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(LIKELIHOODS, "exponential"))
 def test_the_page_says_how_far_off_a_single_step_ends(name: str) -> None:
     covered, lost = honesty("extended_kalman", name, 100.0)

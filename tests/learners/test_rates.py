@@ -70,6 +70,7 @@ def rates(t: Any) -> Any:
     return jnp.asarray([0.5, 1.4, -0.1, 0.0])[t]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", few(FAMILIES, "full"))
 def test_a_rate_of_a_schedule_that_a_rule_cannot_take_rejects_the_update(family: str) -> None:
     """BLR takes [0, 1], BBB anything from 0 on; 0 changes nothing."""

@@ -275,6 +275,7 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
         close(added, bend)
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("rule", ["bong", "blr"])

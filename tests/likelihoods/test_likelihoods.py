@@ -133,6 +133,7 @@ def test_a_user_hessian_is_projected_to_be_positive() -> None:
     np.testing.assert_array_equal(root @ root.T, np.zeros((1, 1)))
 
 
+@pytest.mark.slow
 def test_rows_sum_and_stack_the_likelihoods_of_one_row() -> None:
     rows, etas, ys = (
         Rows(Categorical(3)),

@@ -151,6 +151,7 @@ def test_the_forecast_integrates_over_the_mean(var: float) -> None:
     np.testing.assert_allclose(place, there)
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments() -> None:
     draws = NegativeBinomial(0.5).plugin(jnp.log(jnp.asarray([4.0]))).sample(jax.random.key(0), (20_000,))
     assert float(draws.mean()) == pytest.approx(4.0, abs=0.1)  # four standard errors of sqrt(12 / 20,000)

@@ -59,6 +59,7 @@ def test_the_cdf_of_a_quantile_is_the_probability(name: str, p: float) -> None:
     np.testing.assert_allclose(QUANTILE(CONTINUOUS[name], CDF(CONTINUOUS[name], y)), y, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @given(name=hs.sampled_from(list(DISCRETE)), p=hs.floats(1e-4, 1 - 1e-4))
 def test_a_discrete_quantile_is_the_smallest_whole_number_that_reaches_the_probability(
     name: str, p: float
@@ -160,6 +161,7 @@ def test_integration_nodes_have_exact_mean_and_covariance(size: int) -> None:
     np.testing.assert_allclose((nodes.T * weights) @ nodes, np.eye(size), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_mixture_is_what_its_samples_say() -> None:
     mixture, n = CONTINUOUS["normal-mixture"], 40_000
     draws = np.asarray(jax.jit(lambda m: m.sample(jax.random.key(1), (n,)))(mixture))
@@ -175,6 +177,7 @@ def test_a_mixture_is_what_its_samples_say() -> None:
     ).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_predictives_sample_themselves() -> None:
     n = 40_000
     for predictive in (CONTINUOUS["normal"], StudentTPredictive(jnp.asarray(9.0), jnp.asarray([0.3]), ONE)):

@@ -284,6 +284,7 @@ def test_a_scale_is_that_of_the_covariance_and_a_factor_that_of_the_outputs() ->
     np.testing.assert_allclose(narrow.log_prob(3.0), exact.log_prob(3.0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_evidences_have_gradients_where_nothing_is_uncertain() -> None:
     """The derivative by the variance at 0 is half of the second derivative by the mean."""
 

@@ -114,6 +114,7 @@ def test_rows_within_well_known_directions_move_the_mean_in_single_precision(sca
         assert np.linalg.eigvalsh(np.asarray(found.inner, float)).min() > 0
 
 
+@pytest.mark.slow
 def test_a_spherical_family_spreads_what_is_not_kept() -> None:
     given = case(1.0, diagonal=False)
     wanted = by_dense_algebra(given._replace(base=np.full(P, 0.7)), False)
@@ -136,6 +137,7 @@ def test_the_mean_says_where_the_precision_is_not_finite(name: str, value: float
     assert all(np.all(np.isfinite(part)) for part in kept) or bool(jnp.any(jnp.isnan(found.shift)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", few([1.0, 1e3, 1e6], 1e6))
 def test_what_a_forecast_reaches_has_the_digits_of_the_update(scale: float) -> None:
     """J S in single precision, where W is long and J lies nearly in its span."""

@@ -61,6 +61,7 @@ def test_a_system_is_solved_whatever_its_size_and_the_sizes_of_its_equations(siz
         np.testing.assert_allclose(found, exact, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_solution_is_differentiated_both_ways() -> None:
     matrix, right = jnp.asarray(RNG.normal(size=(3, 3))), jnp.asarray(RNG.normal(size=3))
     jax.test_util.check_grads(solve, (matrix, right), order=2, modes=("fwd", "rev"), rtol=1e-5)

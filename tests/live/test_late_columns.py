@@ -43,6 +43,7 @@ def leaves(session: Session) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(session.belief)]
 
 
+@pytest.mark.slow
 def test_a_column_is_learned_from_as_soon_as_it_has_a_value() -> None:
     session, news = begun(), list[str]()
     assert isinstance(session.encoding, GrowingEncoder)
@@ -82,6 +83,7 @@ def test_a_saved_session_goes_on_with_its_late_columns(tmp_path: Path) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fit", "partial_fit"])
 def test_an_estimator_learns_from_a_column_that_wakes(kind: str) -> None:
     frame = pd.DataFrame(rows()).drop(columns=["fresh"])

@@ -105,6 +105,7 @@ def test_an_estimator_of_scikit_learn_loses_no_row(count: int) -> None:
     np.testing.assert_allclose(model._trainer.scaler.mean()[0], y.mean(), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.thorough)])
 def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_asked_about(count: int) -> None:
     data = rows(count)

@@ -37,6 +37,7 @@ def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
     np.testing.assert_allclose(gradient[0], jax.grad(log_prob)(vector, XS[0], YS[0]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_joint_model_stacks_its_rows() -> None:
     vector, unravel = ravel(PARAMS)
     single, joint = (

@@ -108,6 +108,7 @@ def test_going_back_undoes_the_flow() -> None:
     np.testing.assert_allclose(again, density, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_adjoint_gradient_tends_to_the_direct_one() -> None:
     outside = jnp.array([0.3, -0.2])
 
@@ -140,6 +141,7 @@ def test_adaptive_steps_need_diffrax_and_say_so(monkeypatch: pytest.MonkeyPatch)
         solve(lambda args, t, y: y, None, jnp.ones(1), jnp.zeros(()), jnp.ones(()), method="dopri5")
 
 
+@pytest.mark.slow
 def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
     x, y = jax.random.normal(jax.random.key(0), (5, 3)), jnp.array([0, 1, 1, 0, 1])
     turned = jnp.array([3, 1, 4, 0, 2])

@@ -57,6 +57,7 @@ def test_the_truth_has_uniform_ranks_among_the_particles(name: str, world: str) 
     assert score.distance < 1.95 / np.sqrt(DRAWS)
 
 
+@pytest.mark.slow
 def test_a_map_that_knows_one_mode_has_no_uniform_ranks_where_there_are_two() -> None:
     score = calibration.calibrate(calibration.METHODS["flow, untrained"], "bimodal", DRAWS, seed=1)
     assert score.p < 1e-3 and score.distance > 0.2

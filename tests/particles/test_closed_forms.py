@@ -75,6 +75,7 @@ def test_weighted_learners_agree_with_kalman_within_their_noise(name: str) -> No
         assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 5 * error + 2 / N), (found, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamics", [WALK, credo.Static()])
 def test_the_affine_map_is_kalmans_filter(dynamics: credo.Dynamics) -> None:
     learner = credo.gaussian_map(MODEL, 40, dynamics)
@@ -95,6 +96,7 @@ def test_the_flow_of_daum_and_huang_is_kalmans_update(local: bool) -> None:
     np.testing.assert_allclose(trace.log_evidence, exact_trace.log_evidence, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "close"),
     [

@@ -130,6 +130,7 @@ def test_a_set_that_is_all_equal_stays_usable(values: jax.Array) -> None:
     assert info.ok and jnp.allclose(belief.mean, values[0])
 
 
+@pytest.mark.slow
 def test_joint_models_weigh_rows_and_leave_out_missing_ones() -> None:
     learner = credo.particle_filter(credo.models.joint(MODEL), 30, threshold=0.0)
     single = credo.particle_filter(MODEL, 30, threshold=0.0)

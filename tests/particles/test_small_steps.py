@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import credo
 from credo.particles import MirrorDescent, effective_size
@@ -24,6 +25,7 @@ def test_the_temperature_rises_to_the_end_where_all_particles_are_as_likely() ->
     assert float(next_temperature(equal, jnp.zeros(4), jnp.asarray(0.5), jnp.asarray(2.0))) == 0.5
 
 
+@pytest.mark.slow
 def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_taken_in_at_once() -> None:
     values = jnp.linspace(-3.0, 3.0, 200)[:, None]
     logs = jnp.full(200, -math.log(200.0))

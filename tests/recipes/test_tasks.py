@@ -67,6 +67,7 @@ def test_a_branch_on_a_task_is_found(text: str) -> None:
     assert list(branches(ast.parse(text)))
 
 
+@pytest.mark.slow
 def test_no_module_but_the_homes_of_the_tasks_branches_on_one() -> None:
     found = [
         f"{name}:{line} names {task!r}"

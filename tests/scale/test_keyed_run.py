@@ -106,6 +106,7 @@ def test_every_row_has_one_prediction_made_before_it_was_learned(whole: Path) ->
     assert metrics["worst"] and all(count >= 20 for _, count, _ in metrics["worst"])
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_and_is_divided_gives_the_bits_of_one_run(whole: Path, tmp_path: Path) -> None:
     folder, options = tmp_path / "run", KeyedOptions(**{**vars(OPTIONS), "shards": 3, "evict": 4})
     learn_keyed(write(tmp_path / "t.csv", lines(101)), folder, options)

@@ -264,6 +264,7 @@ def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers()
     assert isinstance(counts, credo.Experts)
 
 
+@pytest.mark.slow
 def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is() -> None:
     first = credo.auto(2, "classification", 3).init()
     other = credo.auto(2, "classification", 3, seed=1).init()

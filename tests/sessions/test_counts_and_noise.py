@@ -61,6 +61,7 @@ def test_targets_that_are_no_counts_are_named() -> None:
     assert [str(row) for row in bad] == ["line 7 holds -3 in the target 'y', which is no count"]
 
 
+@pytest.mark.slow
 def test_noise_that_follows_the_inputs_is_learned() -> None:
     rows = rows_of(X[:, 0] + np.exp(1.2 * X[:, 1]) * RNG.normal(size=400))
     ours, plain = (

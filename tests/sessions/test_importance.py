@@ -71,6 +71,7 @@ def test_it_is_what_shuffled_rows_lose(session: Session) -> None:
         np.testing.assert_array_equal(session.encoding.arrays()[name], array)
 
 
+@pytest.mark.slow
 def test_a_column_that_came_late_is_compared_and_rows_are_spread() -> None:
     rows = [{"a": row["a"], "y": row["y"]} for row in ROWS[:60]]
     late = [{**row, "late": 3.0 * row["y"]} for row in ROWS[60:]]

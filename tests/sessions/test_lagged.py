@@ -31,6 +31,7 @@ def part(rows: dict[str, list[object]], start: int, stop: int | None = None) -> 
     return {name: cells[start:stop] for name, cells in rows.items()}
 
 
+@pytest.mark.slow
 def test_one_step_forecasts_are_bitwise_those_of_lags_by_hand() -> None:
     rows = demand()
     series = Lagged("time", "y", 3, lags=[1, 2, 24], budget="fast")
@@ -94,6 +95,7 @@ def test_recursion_has_the_moments_of_an_autoregression(monkeypatch: pytest.Monk
     np.testing.assert_allclose(np.corrcoef(forecast.paths[:, 4:].T)[0, 1], slope, atol=0.05)
 
 
+@pytest.mark.slow
 def test_forecasts_follow_the_season_and_beat_the_naive_ones() -> None:
     series = Lagged("time", "y", 6, lags=[1, 2, 24], paths=20, budget="fast")
     scores = series.evaluate(demand(300))
@@ -127,6 +129,7 @@ def test_forecasts_are_as_wide_as_they_were_wrong(tmp_path: Path, monkeypatch: p
     np.testing.assert_array_equal(again.encoding.widths.factors(2), widths)
 
 
+@pytest.mark.slow
 def test_a_saved_series_goes_on_bit_by_bit(tmp_path: Path) -> None:
     rows = demand()
     whole = Lagged("time", "y", 4, lags=[1, 24], paths=8, budget="fast")

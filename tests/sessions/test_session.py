@@ -128,6 +128,7 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.rows_used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
+@pytest.mark.slow
 def test_a_drift_that_is_a_wrapper_reports_changes() -> None:
     columns = table(30)
     session = Session.from_rows(columns, "y", model="linear", drift="run-length:0.01,3")

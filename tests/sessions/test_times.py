@@ -38,6 +38,7 @@ def test_times_do_not_depend_on_groups_or_restarts(tmp_path: Path, task: Any) ->
     assert files[0] == files[1] == files[2] and session.clock == TIMES[-1]
 
 
+@pytest.mark.slow
 def test_steps_are_as_long_as_the_time_between_rows() -> None:
     """The belief is that of the learner alone, stepped by the differences of times: 0 at the first row."""
     rows = rows_of("classification")

@@ -55,6 +55,7 @@ def test_everything_comes_back_and_no_temporary_file_stays(saved: Path) -> None:
     assert [p.name for p in saved.parent.iterdir()] == ["a.credo"]
 
 
+@pytest.mark.slow
 def test_optimiser_states_buffers_and_noise_beliefs_come_back(tmp_path: Path) -> None:
     model = credo.Model(credo.MLP(1, (4,), "tanh"), credo.Normal(0.1))
     params, (xs, ys) = credo.MLP(1, (4,), "tanh").init(0, (3,)), data("normal", jnp.float32)

@@ -123,6 +123,7 @@ def cost(stock: Any, demand: Any) -> Any:
     return 9.0 * jnp.maximum(demand - stock, 0.0) + jnp.maximum(stock - demand, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0, 2])
 def test_decisions_are_taken_before_the_label_and_judged_by_it(delay: int) -> None:
     belief, losses = REGRESSION.init(START), []

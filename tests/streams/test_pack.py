@@ -157,6 +157,7 @@ def test_a_row_that_is_read_in_its_place_is_the_row_that_was_written() -> None:
     assert isinstance(own, np.ndarray) and not np.shares_memory(own, write.words)
 
 
+@pytest.mark.slow
 def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """`learn` does not wait for its row, while `step`, `forecast` and a port write the next one at once."""
     network = credo.MLP(1, (40,), "tanh")

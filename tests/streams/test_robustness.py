@@ -63,6 +63,7 @@ def test_an_update_that_would_overflow_is_rejected() -> None:
     assert not bool(info.ok) and float(info.log_evidence) == 0.0
 
 
+@pytest.mark.slow
 def test_bad_rows_do_not_poison_derivatives() -> None:
     xs, ys = data("normal")
     ys = ys.at[3].set(jnp.nan)

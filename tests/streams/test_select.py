@@ -72,6 +72,7 @@ def build(q: Any, noise: Any) -> tuple[Any, Any]:
     return learner, learner.init(jnp.zeros(3))
 
 
+@pytest.mark.slow
 def test_a_grid_equals_its_individual_runs() -> None:
     found = credo.select(build, {"q": [1e-3, 1e-1], "noise": [0.1, 0.5, 1.0]}, XS, YS)
     assert len(found.table) == 6

@@ -75,6 +75,7 @@ def tables(cells: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(tables(CELLS), max_size=3), st.booleans(), st.booleans(), st.sampled_from(["u v", ""]))
 def test_no_cell_crashes_it_or_yields_what_is_not_finite(

@@ -254,6 +254,7 @@ def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral
         assert found[arm] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:
     cov = jnp.array([[1.0, 0.6], [0.6, 2.0]])
     spread, key = np.sqrt(1.8), jax.random.key(0)

@@ -40,6 +40,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", LAWS)
 def test_the_distribution_is_that_of_the_covariance(name: str) -> None:

@@ -40,6 +40,7 @@ def test_a_world_is_played_under_many_keys_at_once(name: str) -> None:
             np.testing.assert_allclose(several[1], one, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "rows"])
 def test_all_arms_can_be_pulled_where_regret_is_measured(name: str) -> None:
     world = WORLDS[name]

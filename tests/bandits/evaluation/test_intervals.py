@@ -45,6 +45,7 @@ def test_asymptotic_intervals_cover_at_the_nominal_rate(
     assert widths.mean() == pytest.approx(2 * 1.96 * spread, rel=0.25)  # the spread of 200 is known to 5%
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("name", ["ips", "snips", "dr"])
 def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorName) -> None:

@@ -81,6 +81,7 @@ def test_estimates_are_right_in_the_mean_and_intervals_hold(estimator: Any, inte
     assert hits >= 0.9 * runs - 4 * np.sqrt(0.09 * runs)
 
 
+@pytest.mark.slow
 def test_weights_down_to_a_place_vary_less_and_are_wrong_where_a_reward_depends_on_what_is_below() -> None:
     logs = [_log(400, seed) for seed in range(100)]
     spread = {

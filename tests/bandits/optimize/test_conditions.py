@@ -38,6 +38,7 @@ def test_a_point_has_the_variables_that_its_choices_give(point: Any) -> None:
     assert SPACE.plain(point) == point
 
 
+@pytest.mark.slow
 def test_rows_at_random_and_their_neighbours_are_points() -> None:
     units = jax.random.uniform(jax.random.key(0), (40, 5))
     rows = jax.vmap(SPACE.place)(units)

@@ -167,6 +167,7 @@ def test_a_knowledge_gradient_needs_a_process() -> None:
         bandits.Optimizer(learner, [[0.0, 1.0]], prior=learner.init(net.init()), acquisition="kg")
 
 
+@pytest.mark.slow
 def test_files_without_a_word_of_fits_hold_learners_that_are_not_fitted(tmp_path: Path) -> None:
     from credo.bandits.optimize.optimizer import read_notes
 

@@ -37,6 +37,7 @@ def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.table
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb"])
 def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, acquisition: Any) -> None:

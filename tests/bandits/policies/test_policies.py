@@ -127,6 +127,7 @@ def test_the_width_of_ucb_grows_for_arms_that_are_known_less_than_the_best_known
     np.testing.assert_array_equal(UCB(0.7, 1.5).pmf(known), [1.0, 0.0, 0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_policies_have_their_formulas() -> None:
     mean, sd = np.asarray(MEAN), np.sqrt(np.diag(COV))
     np.testing.assert_array_equal(_at(UCB(1.0)), np.arange(4) == np.argmax(mean + sd))
@@ -237,6 +238,7 @@ def test_bad_settings_are_refused() -> None:
     assert BayesUCB(draws=1).draws == 1
 
 
+@pytest.mark.slow
 def test_policies_map_over_their_numbers() -> None:
     widths = jnp.array([0.0, 1.0, 5.0])
     pmfs = jax.vmap(lambda width: UCB(width).pmf(LAW))(widths)

@@ -86,6 +86,7 @@ def test_a_belief_without_a_prior_has_no_new_arms_in_old_slots() -> None:
     assert bandit.explain(bandit.decide().id).prior_mean == {}
 
 
+@pytest.mark.slow
 def test_arms_with_features_are_told_apart_by_them() -> None:
     films = {"long": {"minutes": 2.0, "kind": "war"}, "short": {"minutes": 0.5, "kind": "love"}}
     bandit = bandits.Bandit(ROWS, films, features=2, arm_features=8, products=True)
@@ -130,6 +131,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_changes() -> None:
     assert bandit.counts.decisions == 0 and bandit.decide(np.ones(4)).id == "0-0"
 
 
+@pytest.mark.slow
 def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() -> None:
     learner = credo.extended_kalman(credo.Model(credo.Linear(), credo.Normal(0.25)))
     agent = bandits.Agent(learner, 2, "arms", units="online")
@@ -146,6 +148,7 @@ def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() 
     np.testing.assert_array_equal(units.first.rows[2:, 2], 0.0)
 
 
+@pytest.mark.slow
 def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pathlib.Path) -> None:
     def make(path: pathlib.Path, replay: bool = False) -> bandits.Bandit:
         return coins(shares={"a": (0.1, 0.3), "b": (0.2, 1.0)}, log=path, replay=replay)

@@ -29,6 +29,7 @@ def make(arms: Any = (), **options: Any) -> bandits.Bandit:
     return bandits.Bandit(ROWS, arms or {}, features=2, arm_features=8, **options)
 
 
+@pytest.mark.slow
 def test_arms_that_a_call_brings_are_chosen_and_learned_as_those_that_stand() -> None:
     brings, stands = make(), make(FILMS)
     one = None

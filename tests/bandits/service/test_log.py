@@ -141,6 +141,7 @@ def test_a_log_that_does_not_fit_is_refused() -> None:
     assert bandit.features == ("missing",) and bandit.warm_start(_log()) == 40
 
 
+@pytest.mark.slow
 def test_forks_come_together_through_a_log(tmp_path: pathlib.Path) -> None:
     double = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), LINE.init(0, (4,)))
     first, alone = (linear(params=double) for _ in range(2))

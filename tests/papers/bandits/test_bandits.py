@@ -54,6 +54,7 @@ def test_a_contest_has_every_run_and_goes_on_from_its_cells(
         assert figures.png(first.figure()).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [agents.linear_outputs, bandit_wheel.FEATURES])
 def test_an_agent_starts_without_a_preference(build: agents.Build) -> None:
     agent, params, var, _ = build(3, 4)

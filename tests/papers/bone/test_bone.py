@@ -189,6 +189,7 @@ def test_demand_is_standardized_by_the_past_alone() -> None:
     np.testing.assert_allclose(standardized(values * 3.0 + 2.0), made, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_experiment_runs_whole_and_adapts(tmp_path: Path) -> None:
     result = reproduce("bone-rotating", out=tmp_path, progress=False)
     rows = {row.quantity: row.ours for row in result.rows}

@@ -92,6 +92,7 @@ def test_scores_are_those_of_a_plain_run(digits: Digits) -> None:
         assert numbers(made, method)["error"][1, 0] == pytest.approx(float(error))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [BONG, BOG], ids=["bong", "bog"])
 def test_the_weight_narrows_the_belief_and_leaves_the_mean(digits: Digits, cell: GridCell) -> None:
     once, often = (
@@ -172,6 +173,7 @@ def test_streams_are_drawn_without_repeats_and_anew(digits: Digits) -> None:
     assert not np.array_equal(tuning["y"], again["y"])
 
 
+@pytest.mark.slow
 def test_loaded_digits_are_apart() -> None:
     digits, note = load_digits(PLANS["quick"].pool, 60, 50)
     assert "MNIST" in note or "as published" in note

@@ -28,6 +28,7 @@ def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
     np.testing.assert_allclose(torque(level, zero, zero)[0], -9.81 * (_MASSES * reach).sum(), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_torques_are_linear_in_accelerations_by_a_positive_definite_mass_matrix() -> None:
     q, v = jnp.linspace(-1, 1, JOINTS), jnp.linspace(0.5, -0.5, JOINTS)
     mass = jax.jacfwd(lambda a: torque(q, v, a))(jnp.zeros(JOINTS))

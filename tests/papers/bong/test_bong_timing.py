@@ -105,6 +105,7 @@ def test_a_sweep_is_timed_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> 
     outcome.figure()
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_one_compiled_update_and_its_operations() -> None:
     times = bong_timing.measure([Point("bog", "lin-ef", "diagonal", P=n) for n in (64, 640)], 0.0)
     assert times["seconds"].shape == (5, 2)

@@ -53,6 +53,7 @@ def test_the_gaussian_cross_entropy_is_the_entropy_plus_the_divergence() -> None
     assert float(mean_error(MEAN, exact)) < 1e-12 and float(covariance_error(COV, exact)) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_kde_cross_entropy_comes_close_to_the_entropy_and_weights_are_repetitions() -> None:
     score = kde_cross_entropy(draws(4000, 0), draws(2000, 1))
     # two standard errors of 4000 draws, and the known excess of 2000 particles (.016)
@@ -74,6 +75,7 @@ def test_kernels_are_those_of_scikit_learn_and_mmd_takes_weights(kernel: KernelN
     np.testing.assert_allclose(squared_mmd(x, y, None, kernel), textbook, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_mmd_against_a_normal_distribution_needs_no_draws() -> None:
     values, log_weights, _ = repeated()
     exact = gaussian_squared_mmd(MEAN, COV, values, log_weights)
@@ -96,6 +98,7 @@ def test_integrals_have_their_closed_forms() -> None:
     np.testing.assert_allclose(integral_errors(MEAN, COV, several, first=a, second=b), weighted, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_sliced_wasserstein_is_exact_in_one_dimension_and_takes_weights() -> None:
     line = jnp.array([[0.0], [1.0], [5.0]])
     assert float(sliced_wasserstein(line, line + 2.0, directions=3)) == pytest.approx(2.0, abs=1e-9)

@@ -64,6 +64,7 @@ def test_published_splits_have_the_sizes_of_ours() -> None:
         assert set(published["rmse"]) == set(LEARNERS)
 
 
+@pytest.mark.slow
 def test_the_choice_uses_training_rows_only() -> None:
     program = make_program("vd-ekf", 0)
     program["tuning_rows"] = 30
