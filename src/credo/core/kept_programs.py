@@ -20,7 +20,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -56,35 +56,71 @@ class _Given(threading.local):
     count = 0
 
 
-class _Compiling:
-    """The number of threads that compile a program to be kept, and JAX's option that is changed meanwhile."""
+class _Shared(Generic[T]):
+    """A setting of the whole process that is another one while threads work.
 
-    def __init__(self) -> None:
-        # JAX's option is one for all threads: the first that compiles changes it, and the last puts it back
-        self.lock = threading.Lock()
-        self.count = 0
-        self.usual = 0.0
+    Arguments:
+        change: changes it, and gives what it was.
+        restore: makes it that again.
+    """
+
+    def __init__(self, change: Callable[[], T], restore: Callable[[T], None]) -> None:
+        self._change = change
+        self._restore = restore
+        self._usual: list[T] = []
+        # the setting is one for all threads: the first that works changes it, and the last puts it back
+        self._lock = threading.Lock()
+        self._count = 0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Work under the other setting."""
+        with self._lock:
+            if not self._count:
+                self._usual = [self._change()]
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if not self._count:
+                    self._restore(self._usual.pop())
 
 
-class _Pause:
-    """The number of threads that want no collection, and whether there were collections before the first."""
+def _keep_nothing() -> float:
+    usual: float = jax.config.values[_SHORTEST]
+    jax.config.update(_SHORTEST, 1e9)
+    return usual
 
-    def __init__(self) -> None:
-        # the collector is one for all threads: the first that wants none stops it, and the last starts it
-        self.lock = threading.Lock()
-        self.count = 0
-        self.usual = True
 
+def _stop_collecting() -> bool:
+    usual = gc.isenabled()
+    gc.disable()
+    return usual
+
+
+def _collect_again(usual: bool) -> None:
+    if usual:
+        gc.enable()
+
+
+_out_of_the_other_cache = _Shared(_keep_nothing, lambda usual: jax.config.update(_SHORTEST, usual))
+"""Compile without a second copy in JAX's own cache."""
+
+without_collector = _Shared(_stop_collecting, _collect_again)
+"""Work without collections of garbage, as a trace of a large program, whose objects are all in use.
+
+The collector looks through all of them again and again, which is a fifth of the time of a trace. What is not
+part of a circle is freed as always.
+"""
 
 _given = _Given()
-_pause = _Pause()
 _lowered: dict[Path, tuple[jax.stages.Lowered, Any]] = {}
 """Programs that were compiled in haste, under the files of the usual ones, which need no second trace."""
 
 MOST_LOWERED = 4
 """The most of them: each takes megabytes, and one that was forgotten is traced again."""
-
-_compiling = _Compiling()
 
 
 def program(
@@ -211,44 +247,6 @@ def _listen() -> None:
         _given.count += event == "/jax/compilation_cache/cache_hits"
 
     jax.monitoring.register_event_listener(hear)
-
-
-@contextlib.contextmanager
-def _out_of_the_other_cache() -> Iterator[None]:
-    """Compile without a second copy in JAX's own cache."""
-    with _compiling.lock:
-        if not _compiling.count:
-            _compiling.usual = jax.config.values[_SHORTEST]
-            jax.config.update(_SHORTEST, 1e9)
-        _compiling.count += 1
-    try:
-        yield
-    finally:
-        with _compiling.lock:
-            _compiling.count -= 1
-            if not _compiling.count:
-                jax.config.update(_SHORTEST, _compiling.usual)
-
-
-@contextlib.contextmanager
-def without_collector() -> Iterator[None]:
-    """Work without collections of garbage, as a trace of a large program, whose objects are all in use.
-
-    The collector looks through all of them again and again, which is a fifth of the time of a trace. What is
-    not part of a circle is freed as always.
-    """
-    with _pause.lock:
-        if not _pause.count:
-            _pause.usual = gc.isenabled()
-            gc.disable()
-        _pause.count += 1
-    try:
-        yield
-    finally:
-        with _pause.lock:
-            _pause.count -= 1
-            if not _pause.count and _pause.usual:
-                gc.enable()
 
 
 def _keep(place: Path, compiled: jax.stages.Compiled, extra: object) -> None:

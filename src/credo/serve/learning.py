@@ -214,12 +214,13 @@ class Learner(Worker):
             return
         self._cut.discard(hosted)
         waiting = self._aside.pop(hosted)
-        some = self._next(hosted, waiting)
-        events = _events_of(some)
-        if not self._through and _growing(hosted, _bringing(hosted, events)):
-            self._aside[hosted] = waiting
-            self._start_growing(hosted)
-            return
+        some = self._in_time(hosted, waiting)
+        if not self._through and _bringing(hosted, _events_of(some)):
+            some = waiting[:1]  # what the next ones need depends on what it brings
+            if _growing(hosted, _bringing(hosted, _events_of(some))):
+                self._aside[hosted] = waiting
+                self._start_growing(hosted)
+                return
         rest = waiting[len(some) :]
         if rest:
             self._aside[hosted] = rest
@@ -228,8 +229,8 @@ class Learner(Worker):
             self._wait_for_a_turn(hosted)
         self._after([hosted])
 
-    def _next(self, hosted: Hosted, waiting: Sequence[Lines]) -> Sequence[Lines]:
-        """The first of the lines that wait, as many as have time, but only one if they bring columns."""
+    def _in_time(self, hosted: Hosted, waiting: Sequence[Lines]) -> Sequence[Lines]:
+        """The first of the lines that wait, as many as have time."""
         room = self._room(hosted)
         count = 1
         rows = len(waiting[0].entries)
@@ -238,8 +239,6 @@ class Learner(Worker):
             if rows > room:
                 break
             count += 1
-        if _bringing(hosted, _events_of(waiting[:count])):
-            return waiting[:1]
         return waiting[:count]
 
     def _wait_for_a_turn(self, hosted: Hosted) -> None:
