@@ -6,15 +6,18 @@ import errno
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.cli.conftest import Command, labels, numbers, write
 
-from credo.cli.run_files import RunFiles
+from credo.cli.run_files import ForecastFile, KeptColumns, RunFiles
 from credo.core import locking
 from credo.core.errors import DataError
 from credo.sessions import Session
+from credo.sessions.places import Progress
 from credo.streams import checkpoint
 
 LINEAR = ("--target", "y", "--model", "linear", "-q")
@@ -231,6 +234,30 @@ def test_predictions_go_on_where_a_new_class_comes(credo: Command, tmp_path: Pat
     rows = Path(file).read_text().splitlines()[suffix == "csv" :]
     assert [int(row.split(",")[0].split(" ")[-1]) for row in rows] == list(range(2, 1022))
     assert ('"p(v)"' in rows[-1]) == (suffix == "jsonl")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_a_file_of_predictions_goes_on_behind_the_rows_of_the_session(tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"p.{suffix}"
+    request: Any = SimpleNamespace(run=SimpleNamespace(predictions=str(out), spreadsheet=False))
+    session: Any = SimpleNamespace(encoding=SimpleNamespace(classes=()), progress=Progress())
+    kept = KeptColumns("t.csv", [], [])
+
+    def file_after(saved: Path | None) -> ForecastFile:
+        return ForecastFile(request, session, tmp_path, saved, kept)
+
+    with file_after(None) as begun:
+        head = out.read_text()
+        begun._write("one\n")
+        begun.mark()
+        begun._write("came after the session was saved\n")
+    with file_after(tmp_path / "belief.credo") as continued:
+        continued._write("two\n")
+        continued.mark()
+    assert out.read_text() == f"{head}one\ntwo\n" and session.progress.forecast_bytes == out.stat().st_size
+    out.write_text(f"{head}another\n")
+    with pytest.raises(DataError, match="is not the file of the run that continues"):
+        file_after(tmp_path / "belief.credo").__enter__()
 
 
 def test_checkpoint_and_predictions_are_checked(credo: Command, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.streams.setups import bitwise
 
 import credo
 from credo.core.errors import CredoError
-from credo.particles import learned_filter, train_proposal
+from credo.particles import ProposalTraining, learned_filter, train_proposal
 from credo.particles.learned import LIMIT, LearnedProposal, _Plan, _sequence
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(0.05))
@@ -97,6 +97,23 @@ def test_a_learning_rate_is_that_of_the_number_of_the_step_from_zero_on() -> Non
     assert any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(one["linear"]))
     for mine, other in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6)
+
+
+def test_training_returns_the_loss_of_each_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(state: ProposalTraining, plan: Any) -> tuple[ProposalTraining, Any]:
+        return credo.replace(state, step=state.step + 1), 0.5 + 2.0 * state.step
+
+    monkeypatch.setattr("credo.particles.learned._step", step)
+    learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=2, hidden=(2,))
+    begun = ProposalTraining(learner, None, np.int32(1), np.zeros(2, np.uint32), np.array([0.5]))
+    told: list[tuple[int, float]] = []
+
+    def note(number: int, loss: float) -> None:
+        told.append((number, loss))
+
+    training = train_proposal(learner, learner.init(jnp.zeros(1)), steps=4, resume=begun, progress=note)
+    assert int(training.step) == 4 and told == [(1, 2.5), (2, 4.5), (3, 6.5)]
+    np.testing.assert_array_equal(training.losses, [0.5, 2.5, 4.5, 6.5])
 
 
 def test_every_sequence_of_the_data_is_drawn_and_whole() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,6 +14,7 @@ from credo.metrics import normal_crps
 from credo.recipes.options import SeriesOptions
 from credo.sessions import PathForecast
 from credo.sessions.horizons import HorizonScores, sample_crps
+from credo.sessions.origins import Origins
 from credo.tables import Chunk
 
 
@@ -77,6 +81,24 @@ def test_naive_forecasts_are_as_wide_as_they_were_wrong() -> None:
     np.testing.assert_allclose(naive_sd, [spread(steps) for steps in range(1, 7)])
     np.testing.assert_array_equal(season, y[[36, 37, 38, 39, 36, 37]])
     np.testing.assert_allclose(season_sd, [spread(4)] * 4 + [spread(8)] * 2)
+
+
+def test_what_was_learned_counts_for_naive_forecasts_by_its_place() -> None:
+    y = np.arange(20.0) ** 2
+    rows = Chunk({"t": list(range(20)), "y": y.tolist()}, np.arange(1, 21))
+    session: Any = SimpleNamespace(
+        encoding=infer_series([rows], SeriesOptions("t", "y", 2, lags=[1])), rows_used=0
+    )
+
+    def never(known: Any) -> PathForecast:
+        raise AssertionError("is not asked for before enough rows are learned")
+
+    origins = Origins(session, every=6, forecast=never)
+    assert [len(part) for part in origins.cut(iter([rows]))] == [6, 6, 6, 2]
+    (naive, sd), *_ = origins.scores.naive(19)
+    assert naive.tolist() == [y[-1]] * 2
+    wanted = [np.sqrt(np.mean((y[steps:] - y[:-steps]) ** 2)) for steps in (1, 2)]
+    np.testing.assert_allclose(sd, wanted)
 
 
 def test_scores_are_means_over_origins_of_what_was_observed() -> None:
