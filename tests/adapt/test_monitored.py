@@ -17,9 +17,19 @@ from tests.tiers import few
 
 import credo
 from credo.adapt import Experts, Monitored, RunLength, Stacked, alarms, segmentation
-from credo.adapt.monitored import RATES, SIZES, LevelChanges, share_losses, size_losses
+from credo.adapt.monitored import (
+    MOST_GAIN,
+    POWERS,
+    RATES,
+    SIZES,
+    LevelChanges,
+    flatter_gain,
+    share_losses,
+    size_losses,
+)
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.2))
+MODEL_OF_CLASSES = credo.Model(lambda w, x: x @ w, credo.Bernoulli())
 
 
 def reference(likelihoods: np.ndarray, hazard: float, capacity: int, young: int) -> list[tuple[float, float]]:
@@ -167,6 +177,93 @@ def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, 
     assert np.exp(middle[high] - middle[level]) <= (1 - u) * gains[0] + u * gains[1] + 1e-9
 
 
+@given(some.lists(some.floats(1e-6, 1.0), min_size=2, max_size=5))
+def test_flatter_forecasts_gain_nothing_if_classes_come_as_often_as_forecast(shares: list[float]) -> None:
+    probs = np.array(shares) / np.sum(shares)
+    flatter = [probs**power / np.sum(probs**power) for power in POWERS]
+    gains = [float(flatter_gain(jnp.asarray(probs), jnp.log(one))) for one in probs]
+    whole = np.log(np.mean(flatter, axis=0) / probs)
+    assert probs @ np.exp(whole) == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(gains, np.minimum(whole, MOST_GAIN), rtol=1e-9, atol=1e-12)
+
+
+def test_a_class_that_was_impossible_surprises_as_much_as_one_row_can() -> None:
+    probs = jnp.array([1.0, 0.0, 0.0])
+    assert float(flatter_gain(probs, jnp.log(probs[0]))) == 0.0
+    assert float(flatter_gain(probs, jnp.log(probs[1]))) == MOST_GAIN
+
+
+def test_a_time_keeps_the_largest_surprise_of_its_first_hundred_rows() -> None:
+    gains = np.random.default_rng(4).normal(-0.1, 1.0, 250)
+
+    def row(changes: LevelChanges, gain: Any) -> tuple[LevelChanges, LevelChanges]:
+        after, _ = changes.later(0.01, None).surprised(gain).learned(jnp.zeros(25), 0.9, 5)
+        return after, after
+
+    end, every = jax.lax.scan(row, LevelChanges.first(float), jnp.asarray(gains))
+    surprise = 0.0
+    found = {1: 0.0}
+    for place, gain in enumerate(gains):
+        found.setdefault(place + 1, surprise)
+        surprise = max(surprise + gain, 0.0)
+        for start, most in found.items():
+            if place + 1 - start < 100:
+                found[start] = max(most, surprise)
+        heavy = np.asarray(every.probs[place]).sum(axis=1) > 0  # but the time that was dropped
+        wanted = [found[start] for start in every.starts[place][heavy].tolist()]
+        np.testing.assert_allclose(np.asarray(every.surprises[place])[heavy], wanted, atol=1e-12)
+    assert float(end.surprise) == pytest.approx(surprise)
+
+
+def test_a_surprise_counts_though_it_is_over_when_the_higher_level_is_known() -> None:
+    """Flatter forecasts gain 5 nats and lose them again within five rows; losses are high for twenty."""
+
+    def row(changes: LevelChanges, facts: Any) -> tuple[LevelChanges, Any]:
+        loss, gain = facts
+        later = changes.later(0.001, None).surprised(gain)
+        after, reported = later.learned(share_losses(loss), 0.9, 5, least=4.5)
+        return after, (reported.alarm, later.surprise)
+
+    losses = np.full(240, 0.1)
+    losses[200:220] = 0.6
+    found = {}
+    for start in (20, 200):  # a surprise long before is none of this change
+        gains = np.full(240, -0.1)
+        gains[start : start + 6] = [2.5, 2.5, 0.0, 0.0, -2.5, -2.5]
+        facts = (jnp.asarray(losses), jnp.asarray(gains))
+        _, (alarms_, surprise) = jax.lax.scan(row, LevelChanges.first(float), facts)
+        found[start] = np.flatnonzero(np.asarray(alarms_))
+        assert float(surprise[start + 6]) == 0.0
+    assert len(found[20]) == 0
+    assert len(found[200]) == 1 and 206 <= found[200][0] < 230
+
+
+def known(size: float, turned: int, surprise: float) -> np.ndarray:
+    """The alarms of a logistic regression that knows its weight, on inputs of a size that becomes 0.5 in
+    the middle of 600 rows; the weight has another sign from the row `turned` on.
+    """
+    rng = np.random.default_rng(5)
+    places = np.arange(600)
+    xs = np.where(places < 300, size, 0.5)[:, None] * rng.normal(size=(600, 1))
+    weight = np.where(places < turned, 2.0, -2.0)
+    ys = (rng.uniform(size=600) < 1 / (1 + np.exp(-weight * xs[:, 0]))).astype(float)
+    learner = Monitored(credo.bong(MODEL_OF_CLASSES, credo.Full()), surprise=surprise)
+    belief = learner.init(jnp.array([2.0]), var=1e-4)
+    _, trace = credo.run(learner, belief, jnp.asarray(xs), jnp.asarray(ys))
+    return alarms(trace)
+
+
+def test_rows_that_are_harder_are_no_change_where_the_forecasts_say_so() -> None:
+    assert len(known(20.0, 600, surprise=4.5)) == 0
+    (at,) = known(20.0, 600, surprise=0.0)  # the losses alone do become larger
+    assert 300 <= at < 340
+
+
+def test_forecasts_that_become_too_sure_are_a_change() -> None:
+    (at,) = known(2.0, 150, surprise=4.5)
+    assert 150 <= at < 180
+
+
 def test_counts_several_numbers_and_absurd_errors_have_levels() -> None:
     rng = np.random.default_rng(3)
     rates = np.where(np.arange(600) < 300, 2.0, 20.0)
@@ -181,7 +278,7 @@ def test_counts_several_numbers_and_absurd_errors_have_levels() -> None:
 
 
 def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
-    for name, value in (("hazard", 1.5), ("threshold", -0.1), ("unit", 0.0)):
+    for name, value in (("hazard", 1.5), ("threshold", -0.1), ("unit", 0.0), ("surprise", -1.0)):
         with pytest.raises(credo.CredoError, match=name):
             Monitored(INNER, **{name: value})
     _, trace = credo.run(Monitored(INNER), begin(Monitored(INNER)), XS, YS)

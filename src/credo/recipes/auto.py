@@ -167,7 +167,10 @@ def bank_of(
 
 def combined(bank: Auto, task: TaskName, classes: int, first: int = 0) -> Learner[Any]:
     """The learner that forecasts by a bank, and says when its losses may have become larger."""
-    return Monitored(_forecasting(bank, task, classes, first), threshold=defaults.ALARM)
+    forecasting = _forecasting(bank, task, classes, first)
+    if TARGET_KINDS[task].classed:
+        return Monitored(forecasting, hazard=defaults.CLASS_HAZARD, threshold=defaults.CLASS_ALARM)
+    return Monitored(forecasting, threshold=defaults.ALARM)
 
 
 def _forecasting(bank: Auto, task: TaskName, classes: int, first: int) -> Learner[Any]:

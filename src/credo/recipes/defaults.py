@@ -11,6 +11,8 @@ from typing import Literal
 __all__ = [
     "ALARM",
     "BANK_CLIP",
+    "CLASS_ALARM",
+    "CLASS_HAZARD",
     "CLIP",
     "DISPERSION",
     "FIXED_NOISE",
@@ -136,6 +138,11 @@ SAMPLES = 10
 
 ALARM = 0.9
 """The probability of a new segment from which a change is reported. More outliers would reach 0.5."""
+
+# A bank of classes reports a rise of its losses that is less likely than that, since its forecasts must have
+# been too sure as well (`credo.Monitored`): so it finds weaker changes, and fewer that are none.
+CLASS_HAZARD = 1e-3
+CLASS_ALARM = 0.3
 
 MIXTURE = (0.0, 1e-5, 1e-3)
 """The variance that each random walk of a mixture of experts adds at each row."""
