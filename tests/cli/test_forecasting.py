@@ -102,7 +102,7 @@ def test_what_does_not_fit_a_series_is_refused_in_a_sentence(credo: Command, tmp
             ("--horizon", "3", "--time", "date"),
             "--time 'date' is no column; the columns are day, sale",
         ),
-        (("--horizon", "3", "--time", "sale"), "--time 'sale' must hold ISO times such as 2024-05-01"),
+        (("--horizon", "3", "--time", "sale"), "--time 'sale' must hold times such as 2024-05-01"),
         (
             ("--horizon", "3", "--time", "day", "--lags", "1,x"),
             "--lags must be whole numbers separated",

@@ -54,6 +54,7 @@ from credo.sessions.run_summary import Ahead, ImportanceSummary, Results
 from credo.tables import Chunk
 from credo.tables.live import Pipe, open_pipe
 from credo.tables.prepared import Prepared
+from credo.tables.styles import Style
 from credo.tables.times import to_times
 
 __all__ = ["learn_from"]
@@ -386,16 +387,19 @@ class TimeMarks:
         self._name = ""
         self._number = 0
         self._origin = 0.0
+        self._style: Style | None = None
         encoding = session.encoding
         if isinstance(encoding, SeriesEncoding):
             clock = encoding.columns.clock
             self._name = clock.name if clock.kind != "numbers" else ""
+            self._style = clock.cells
         elif isinstance(encoding, TableEncoding):
             columns = encoding.schema.columns
             for place, column in enumerate(columns):
                 if column.kind == "datetime":
                     self._name = column.name
                     self._origin = column.origin
+                    self._style = column.style
                     self._number = sum(one.scaled for one in columns[:place])
                     break
 
@@ -421,7 +425,7 @@ class TimeMarks:
         cells = rows.columns.get(self._name)
         if cells is None:
             return float("nan")
-        return float(to_times(cells[place : place + 1])[0][0])
+        return float(to_times(cells[place : place + 1], self._style)[0][0])
 
 
 def _begin(request: Request, source: RowSource, earlier: Session | None) -> tuple[Session, list[str]]:

@@ -270,7 +270,11 @@ def infer_series(
         lagged.append(some)
     kinds = [*(name for name in categorical if name in known), *map(columns.calendar_name, columns.calendar)]
     schema = infer_schema(
-        _after(lagged, max(columns.lags)), options.target, task=task or "regression", categorical=kinds
+        _after(lagged, max(columns.lags)),
+        options.target,
+        task=task or "regression",
+        categorical=kinds,
+        styles={options.time: clock.cells},
     )
     rest = [name for name in names if name not in (options.time, options.target, *known)]
     left = [Dropped(name, "as asked" if name in drop else UNKNOWN) for name in rest]

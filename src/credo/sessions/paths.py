@@ -177,16 +177,9 @@ def row_cells(
     columns = encoding.columns
     offset = encoding.history.offset
     given = [{} if known is None else known.get(tick, {}) for tick in ticks.tolist()]
-    cells: dict[str, Cells] = {columns.clock.name: list(map(_full, columns.clock.texts(ticks, offset)))}
+    cells: dict[str, Cells] = {columns.clock.name: columns.clock.texts(ticks, offset)}
     cells |= {name: [one.get(name) for one in given] for name in columns.known}
     return cells | columns.made(ticks, columns.clock.clock(ticks, offset), lagged)
-
-
-def _full(text: str) -> str:
-    """A time as the encoder reads it: a month is its first day."""
-    if len(text) == 7 and text[4] == "-":
-        return f"{text}-01"
-    return text
 
 
 def _draw(session: Session, rows: LaggedChunk, key: jax.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
 from credo.tables.cells import Cells, cell_text, is_missing, to_list, to_numbers
+from credo.tables.styles import ISO, NUMBER, Style, find_date_style, numbered_times
 from credo.tables.times import to_times
 
 __all__ = ["Clock", "Readings"]
@@ -54,6 +55,7 @@ class Clock:
         origin: the first time, in seconds since 1970 in UTC, or the number.
         style: how times are written: "month", "date", "minute" or "second"; "" for numbers.
         zoned: whether times are written with their zone.
+        form: how they are written where that is otherwise than ISO 8601 has it; None where it is not.
 
     Example:
         >>> clock = Clock.infer("t", ["2024-01-31", "2024-02-29", "2024-03-31"])
@@ -67,6 +69,7 @@ class Clock:
     origin: float
     style: str = ""
     zoned: bool = False
+    form: Style | None = None
 
     @staticmethod
     def infer(name: str, cells: Cells) -> Clock:
@@ -80,19 +83,11 @@ class Clock:
             raise DataError(
                 f"time {name!r} must have at least {FEWEST} values; got {len(cells)}.", field="time"
             )
-        utc, clock, wrong = to_times(whole_days(cells))
-        if not wrong.any():
-            return _of_times(name, cells, utc, clock)
         numbers, no_number = to_numbers(cells)
         bad = no_number | np.isnan(numbers)
-        if bad.any():
-            both = wrong & bad
-            example = cells[int(np.argmax(both if both.any() else bad))]
-            raise DataError(
-                f"time {name!r} must hold ISO times such as 2024-05-01 or 2024-05-01T12:30, or numbers; got "
-                f"{cell_text(example)[:40]!r}.",
-                field="time",
-            )
+        form = find_date_style(cells) if bad.any() else numbered_times(name, cells, numbers, certain=True)
+        if bad.any() or form is not None:
+            return _timed(name, cells, bad, form)
         gaps = _gaps(name, numbers)
         step = _commonest(gaps)
         return _fitting(Clock(name, "numbers", step, float(numbers[0])), numbers, cells)
@@ -104,10 +99,12 @@ class Clock:
             clock, wrong = to_numbers(cells)
             utc = clock
         else:
-            utc, clock, wrong = to_times(whole_days(cells))
+            utc, clock, wrong = to_times(cells, self.cells)
         places = self._places(utc, clock)
         ticks = np.nan_to_num(np.round(places), nan=-1.0).astype(np.int64)
         kind = "number" if self.kind == "numbers" else "ISO time"
+        if self.form is not None:
+            kind = f"time such as {self._text(self.clock(np.zeros(1, int), 0.0)[0], 0.0)!r}"
         why = {
             row: f"has the time {cell_text(cells[row])[:40]!r} in {self.name!r}, which is no {kind}"
             if wrong[row]
@@ -159,7 +156,9 @@ class Clock:
 
     def _text(self, seconds: float, offset: float) -> str:
         if self.kind == "numbers":
-            return f"{seconds:.10g}"
+            return f"{seconds:.0f}" if seconds == int(seconds) else f"{seconds:.10g}"
+        if self.form is not None:
+            return self.form.text(seconds, offset)
         moment = _EPOCH + dt.timedelta(seconds=round(seconds, 6))
         if self.style in ("month", "date"):
             if self.style == "month":
@@ -204,24 +203,46 @@ class Clock:
         unit = next((one for one in (_DAY, 3600.0, 60.0) if self.step % one == 0), 1.0)
         return f"every {self.step / unit:g} {_SECONDS[unit]}s"
 
+    @property
+    def cells(self) -> Style:
+        """The style in which its column is read."""
+        if self.kind == "numbers":
+            return NUMBER
+        marked = self.form is None or "-" in self.form.date
+        if marked and not to_times(self.texts(np.zeros(1, int), 0.0))[2].any():
+            return ISO
+        return self.form or ISO
+
     def to_dict(self) -> dict[str, object]:
         """The clock as JSON data."""
-        return asdict(self)
+        return {name: part for name, part in asdict(self).items() if name != "form" or part is not None}
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any]) -> Clock:
         """The inverse of `to_dict`; a FormatError says where it is none."""
-        clock = Clock(**saved)
+        clock = Clock(**{**saved, "form": Style.from_saved(saved.get("form"))})
         if clock.kind not in get_args(StepKind) or not clock.step > 0 or not np.isfinite(clock.origin):
             raise FormatError(f"clock must have a kind and a step above 0; got {saved!r}.", field="clock")
         return clock
 
 
-def whole_days(cells: list[object]) -> list[object]:
-    """Cells in which a month, such as 2024-05, is its first day."""
-    return [
-        f"{cell.strip()}-01" if isinstance(cell, str) and _MONTH.fullmatch(cell) else cell for cell in cells
-    ]
+def _timed(name: str, cells: list[object], bad: np.ndarray, form: Style | None) -> Clock:
+    """The clock of times, in this form where ISO 8601 does not read them, or writes them otherwise."""
+    utc, clock, wrong = to_times(cells)
+    iso = not wrong.any() and bad.any()
+    if not iso and form is not None:
+        utc, clock, wrong = to_times(cells, form)
+    if wrong.any():
+        both = wrong & bad
+        example = cells[int(np.argmax(both if both.any() else wrong))]
+        raise DataError(
+            f"time {name!r} must hold times such as 2024-05-01, 2024-05-01T12:30 or 01.05.2024, all "
+            f"written in one way, or numbers; got {cell_text(example)[:40]!r}.",
+            field="time",
+        )
+    made = _of_times(name, cells, utc, clock)
+    alike = iso and made.texts(np.zeros(1, int), float(clock[0] - utc[0]))[0] == cell_text(cells[0])
+    return made if alike or form is None else replace(made, form=form)
 
 
 def _of_times(name: str, cells: list[object], utc: np.ndarray, clock: np.ndarray) -> Clock:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from credo.tables.cells import (
 )
 from credo.tables.chunks import Chunk
 from credo.tables.schema import TARGET_KINDS, ColumnSpec, Dropped, Schema, TargetSpec
+from credo.tables.styles import ISO, NUMBER, Style, find_date_style, numbered_times, telling
 from credo.tables.times import find_cycles, to_times
 
 __all__ = [
@@ -69,15 +71,25 @@ class Remarks(NamedTuple):
 
 
 def infer_column(
-    name: str, cells: list[object], forced: bool, max_categories: int, said: Remarks, semicolons: bool = False
+    name: str,
+    cells: list[object],
+    forced: bool,
+    max_categories: int,
+    said: Remarks,
+    semicolons: bool = False,
+    style: Style | None = None,
 ) -> ColumnSpec | Dropped:
-    """The meaning of a column by its first cells, categories where `forced`, or why it is left out."""
+    """The meaning of a column by its first cells, categories where `forced`, or why it is left out; of a
+    `style` where that is known.
+    """
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)
     first = f"the first {len(cells)} rows"
     if not present:
         return Dropped(name, f"it has no values in {first}", "")
-    column = None if forced else _other_than_category(name, present, missing, len(cells), semicolons, said)
+    column = (
+        None if forced else _other_than_category(name, present, missing, len(cells), semicolons, said, style)
+    )
     if column is not None:
         return column
     texts = Counter(cell_text(cell) for cell in present)
@@ -111,6 +123,9 @@ def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
     times, _, wrong = to_times([cell])
     if not only and not wrong[0]:
         return ColumnSpec(name, "datetime", (), True, float(times[0]))
+    style = find_date_style([cell])
+    if not only and style is not None:
+        return ColumnSpec(name, "datetime", (), True, float(to_times([cell], style)[0][0]), style=style)
     if not only and is_text({cell_text(cell)}):
         return ColumnSpec(name, "text", has_missing=True, slots=WORD_SLOTS)
     return ColumnSpec(name, "categorical", (only,) if only else (), True, slots=LATE_SLOTS)
@@ -131,7 +146,13 @@ def _ranked(texts: Counter[str], most: int) -> tuple[str, ...]:
 
 
 def _other_than_category(
-    name: str, present: list[object], missing: bool, rows: int, semicolons: bool, said: Remarks
+    name: str,
+    present: list[object],
+    missing: bool,
+    rows: int,
+    semicolons: bool,
+    said: Remarks,
+    style: Style | None,
 ) -> ColumnSpec | Dropped | None:
     """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
     first = f"the first {rows} rows"
@@ -139,17 +160,19 @@ def _other_than_category(
         return Dropped(name, "it holds nested values")
     mark, numbers, wrong = read_numbers(f"column {name!r}", present, semicolons)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
-    if not flags and np.mean(~wrong) >= PARSED:
+    numeric = not flags and np.mean(~wrong) >= PARSED
+    if numeric and style is None:
+        style = numbered_times(name, present, numbers)
+    if numeric and (style is None or style.kind == "number"):
         column = _numeric(name, numbers, wrong, missing, first, said)
         kept = isinstance(column, ColumnSpec)
         said.notes.extend(decorated_numbers(f"column {name!r}", present, kept, mark, rows))
         if isinstance(column, ColumnSpec):
             return replace(column, decimal=mark)
         return column
-    times, clock, wrong_times = to_times(present)
-    if np.mean(~wrong_times) >= PARSED:
-        origin = float(times[~wrong_times][0])
-        return ColumnSpec(name, "datetime", (), missing, origin, cycles=find_cycles(clock[~wrong_times]))
+    dated = _datetime(name, present, missing, style, said)
+    if dated is not None:
+        return dated
     texts = {cell_text(cell) for cell in present}
     if len(texts) == 1:
         only = next(iter(texts))
@@ -162,6 +185,40 @@ def _other_than_category(
             name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
         )
     return None
+
+
+def _datetime(
+    name: str, present: list[object], missing: bool, style: Style | None, said: Remarks
+) -> ColumnSpec | None:
+    """The column where nearly all cells are times, of this style or of one that is found; else None."""
+    own = None if style in (ISO, NUMBER) else style
+    times, clock, wrong = to_times(present, own)
+    if np.mean(~wrong) < PARSED and style is None:
+        own = find_date_style(present)
+        times, clock, wrong = to_times(present, own)
+    if np.mean(~wrong) < PARSED:
+        return None
+    good = ~wrong & np.isfinite(times)
+    if own is not None:
+        said.notes.append(_dates(name, present, own))
+    cycles = find_cycles(clock[good])
+    return ColumnSpec(name, "datetime", (), missing, float(times[good][0]), cycles=cycles, style=own)
+
+
+def _dates(name: str, present: list[object], style: Style) -> str:
+    """A sentence about how dates are written."""
+    if style.kind == "epoch":
+        first = cell_text(present[0])
+        return f"column {name!r} holds times in {style.unit} since 1970, such as {first!r}"
+    example, decided = telling(style, present)
+    moment = style.moment(example)
+    assert moment is not None
+    timed = moment.time() != dt.time()
+    read = (moment if timed else moment.date()).isoformat()
+    said = f"column {name!r} holds dates{f', {style.order}' if style.order else ''}: {example!r} is {read}"
+    if decided:
+        return said
+    return f"{said}; no row says which comes first, so write them as {read} if this is wrong"
 
 
 def _numeric(
@@ -243,16 +300,17 @@ def infer_schema(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     max_categories: int = 50,
+    styles: Mapping[str, Style] | None = None,
 ) -> Schema:
     """Infer what each column means, and the task, from the first chunk or chunks.
 
     A column is numeric where at least 95% of its values that are not missing are numbers; failing that a
-    datetime where as many are ISO 8601 times, a boolean where all are truth values, and otherwise
-    categorical. If a column that is none of the first three has more than `max_categories` categories, it
-    is text if most of its cells have several words, which are hashed, and otherwise the categories that are
-    not frequent are hashed (`credo.tables.hashing`). Columns without values, with one text only, with nested
-    values, row numbers, and single words that are nearly always different are left out. A number that is
-    constant so far is kept, since a stream may change.
+    datetime where as many are times, of ISO 8601 or all in one other style, a boolean where all are truth
+    values, and otherwise categorical. If a column that is none of the first three has more than
+    `max_categories` categories, it is text if most of its cells have several words, which are hashed, and
+    otherwise the categories that are not frequent are hashed (`credo.tables.hashing`). Columns without
+    values, with one text only, with nested values, row numbers, and single words that are nearly always
+    different are left out. A number that is constant so far is kept, since a stream may change.
 
     The target is classified if it is text or boolean, or whole numbers with at most 2 distinct values, or
     with at most 20 that are at most 5% of the rows; otherwise it is regressed on.
@@ -265,6 +323,7 @@ def infer_schema(
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
         max_categories: the most categories of a column that have a feature each; rarer ones are hashed.
+        styles: how the cells of some columns are written, where that is known.
 
     Returns:
         The schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
@@ -302,10 +361,13 @@ def infer_schema(
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
     notes = decorated_numbers(f"target {target!r}", joined[target], not goal.kind.classed, goal.decimal, rows)
     said = Remarks(notes, [])
+    known = styles or {}
     for name in names:
         if name == target or name in drop:
             continue
-        column = infer_column(name, joined[name], name in categorical, max_categories, said, semicolons)
+        column = infer_column(
+            name, joined[name], name in categorical, max_categories, said, semicolons, known.get(name)
+        )
         if isinstance(column, Dropped):
             dropped.append(column)
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from credo.core.errors import DataError, FormatError
 from credo.tables.cells import Cells, Mark, cell_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.clock import Clock, whole_days
+from credo.tables.clock import Clock
 
 __all__ = ["History", "LagColumns", "LaggedChunk", "usual_lags"]
 
@@ -168,8 +168,6 @@ class LagColumns:
             if name in chunk.columns or name != self.target
         }
         columns |= self.made(ticks, clock, whole.at(ticks[:, None] - np.asarray(self.lags)))
-        if self.clock.style == "month":
-            columns[self.clock.name] = whole_days(list(columns[self.clock.name]))
         bad = [*chunk.bad, *(BadRow(int(chunk.lines[row]), one, chunk.unit) for row, one in why.items())]
         bad.sort(key=lambda row: row.line)
         made = LaggedChunk(
@@ -211,7 +209,7 @@ class LagColumns:
 
     def to_dict(self) -> dict[str, object]:
         """The columns as JSON data."""
-        saved = asdict(self)
+        saved = {**asdict(self), "clock": self.clock.to_dict()}
         return {name: list(part) if isinstance(part, tuple) else part for name, part in saved.items()}
 
     @staticmethod

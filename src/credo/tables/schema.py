@@ -17,6 +17,7 @@ from credo.core.errors import FormatError, Sentence, marked
 from credo.core.forms import LARGEST_SIZE, Size, require_form
 from credo.core.names import Task
 from credo.tables.cells import Mark, is_count
+from credo.tables.styles import Style
 
 __all__ = ["TARGET_KINDS", "ColumnSpec", "Dropped", "Schema", "TargetKind", "TargetSpec"]
 
@@ -98,6 +99,7 @@ class ColumnSpec:
             categories (with 0, one feature says that a cell is none of them), or the words of a text.
         cycles: the cycles of a datetime column that are features, each with a sine and a cosine.
         decimal: the decimal mark of the numbers in texts, "." or ",".
+        style: how its cells are written; None for plain numbers, and for times of ISO 8601.
 
     Example:
         >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
@@ -112,6 +114,7 @@ class ColumnSpec:
     slots: Size = 0
     cycles: tuple[Cycle, ...] = ("hour", "weekday")
     decimal: Mark = "."
+    style: Style | None = None
 
     @functools.cached_property
     def index(self) -> dict[str, int]:
@@ -330,9 +333,9 @@ class Schema:
             raise FormatError(f"a saved schema must have version {_VERSION}; got {saved.get('version')!r}.")
         require_form(saved, _SavedSchema, "schema")
         target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
-        columns = tuple(ColumnSpec(**_tuples(one)) for one in saved["columns"])
+        columns = tuple(map(_column, saved["columns"]))
         dropped = tuple(Dropped(**one) for one in saved["dropped"])
-        late = tuple(ColumnSpec(**_tuples(one)) for one in saved.get("late", ()))
+        late = tuple(map(_column, saved.get("late", ())))
         if target.task not in TARGET_KINDS:
             raise FormatError(
                 f"schema.target.task must be one of {', '.join(TARGET_KINDS)}; got {target.task!r}."
@@ -374,13 +377,17 @@ def is_number(label: str) -> bool:
     return True
 
 
-def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+def _column(fields: Mapping[str, Any]) -> ColumnSpec:
+    """A column as it was saved."""
+    whole: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
+    return replace(ColumnSpec(**whole), style=Style.from_saved(fields.get("style")))
 
 
 def _listed(value: object) -> Any:
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
+        return {key: _listed(item) for key, item in value.items() if key != "style" or item is not None}
     if isinstance(value, (list, tuple)):
         return [_listed(item) for item in value]
     return value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from credo.tables.cells import MISSING, Cells, is_missing, to_list
+from credo.tables.cells import MISSING, Cells, cell_text, is_missing, to_list, to_numbers
 from credo.tables.schema import ColumnSpec, Cycle
+from credo.tables.styles import EPOCHS, Style
 
 __all__ = ["find_cycles", "read_times", "to_times"]
 
@@ -16,7 +18,8 @@ _NAN = float("nan")
 _EPOCH = dt.datetime(1970, 1, 1)
 _EXACT = 2**53
 _PATTERN = np.array([ord(sign) for sign in "dddd-dd-ddTdd:dd:dd.dddddd"], np.uint32)
-_LENGTHS = (10, 16, 19, 23, 26)
+_LENGTHS = (7, 10, 16, 19, 23, 26)
+_MONTH = re.compile(r"\d{4}-\d{2}")
 """The places of digits and signs in the usual spelling of a time, and the lengths at which it may end."""
 
 _DAY = 86400.0
@@ -25,24 +28,30 @@ _SPAN = 60.0
 """The least number of days that the first rows must span for the day of the year to be a feature."""
 
 
-def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read cells as ISO 8601 dates or timestamps, UTC without a zone: seconds since 1970 in UTC, and by the
-    clock as written (n,), NaN if missing or unreadable, in float64; and which cells are no times (n,).
+def to_times(cells: Cells, style: Style | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read cells as times of a style, by default of ISO 8601, UTC without a zone: seconds since 1970 in UTC,
+    and by the clock as written (n,), NaN if missing or unreadable, in float64; and which cells are no times
+    (n,).
     """
+    if style is not None and style.kind == "epoch":
+        numbers, wrong = to_numbers(cells)
+        seconds = numbers / EPOCHS[style.unit]
+        return seconds, seconds, wrong
     count = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         micros = cells.astype("datetime64[us]")
         seconds = np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
         return seconds, seconds, np.zeros(count, bool)
     cells = to_list(cells)
-    quick = _usual(cells)
+    dated = "" if style is None else style.date
+    quick = None if dated else _usual(cells)
     if quick is not None:
         return *quick, np.zeros(count, bool)
     utc = np.full(count, _NAN)
     clock = np.full(count, _NAN)
     wrong = np.zeros(count, bool)
     for place, cell in enumerate(cells):
-        moment = _moment(cell)
+        moment = _moment(cell, style if dated else None)
         if moment is None:
             wrong[place] = not is_missing(cell)
             continue
@@ -52,10 +61,13 @@ def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return utc, clock, wrong
 
 
-def _moment(cell: object) -> dt.datetime | None:
+def _moment(cell: object, style: Style | None) -> dt.datetime | None:
+    if style is not None and isinstance(cell, (str, int, float, np.number)):
+        return None if is_missing(cell) else style.moment(cell_text(cell))
     if isinstance(cell, str):
+        text = cell.strip()
         try:
-            return dt.datetime.fromisoformat(cell.strip())
+            return dt.datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text)
         except ValueError:
             return None
     if isinstance(cell, np.datetime64):
@@ -117,7 +129,7 @@ def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tupl
     """The seconds since a column's origin (n,), NaN if missing, and which cells are no times. Behind the
     place `at` in `x` (n, D), a cycle with the phase u in turns is sin(2 pi u) and cos(2 pi u).
     """
-    seconds, clock, wrong = to_times(cells)
+    seconds, clock, wrong = to_times(cells, column.style)
     days = clock / _DAY
     for place, cycle in enumerate(column.cycles):
         angle = 2 * np.pi * np.nan_to_num(_turns(days, cycle) % 1.0)
