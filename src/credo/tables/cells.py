@@ -37,9 +37,17 @@ __all__ = [
 Mark: TypeAlias = Literal[".", ","]
 """The decimal mark of a column."""
 
-_NUMBER_SIGNS = r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?(?P<digits>{digits}) ?[%$€£¥₹]?"
+_NUMBER_SIGNS = (
+    r"(?P<open>\()?(?P<before>[-+\u2212])? ?[$€£¥₹]? ?(?P<after>[-+\u2212])?"
+    r"(?P<digits>{digits}) ?[%$€£¥₹]?(?P<behind>[-\u2212])?(?(open)\))"
+)
 _NUMBER_FORMS: dict[Mark, re.Pattern[str]] = {
-    ".": re.compile(_NUMBER_SIGNS.format(digits=r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+")),
+    ".": re.compile(
+        _NUMBER_SIGNS.format(
+            digits=r"(?:[1-9]\d{0,2}(?P<mark>[, '\u2019\u00a0\u202f])\d{3}(?:(?P=mark)\d{3})*|\d+)"
+            r"(?:\.\d*)?|\.\d+"
+        )
+    ),
     ",": re.compile(
         _NUMBER_SIGNS.format(
             digits=r"(?:[1-9]\d{0,2}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+)(?:,\d*)?(?:[eE][-+]?\d+)?|,\d+"
@@ -47,19 +55,24 @@ _NUMBER_FORMS: dict[Mark, re.Pattern[str]] = {
     ),
 }
 _BARE: dict[Mark, dict[int, int | None]] = {
-    ".": str.maketrans("", "", ", $€£¥₹%"),
-    ",": str.maketrans(",", ".", ". '\u2019\u00a0\u202f$€£¥₹%"),
+    ".": str.maketrans("\u2212", "-", ", '\u2019\u00a0\u202f$€£¥₹%"),
+    ",": str.maketrans(",\u2212", ".-", ". '\u2019\u00a0\u202f$€£¥₹%"),
 }
 
 
 def decorated(text: str, mark: Mark) -> float | None:
     """The number of a text with this decimal mark, with marks between thousands, or signs of a currency or of
-    percent; None if it is none.
+    percent, where parentheses or a minus behind are a minus, too; None if it is none.
     """
     match = _NUMBER_FORMS[mark].fullmatch(text.strip())
     if match is None:
         return None
-    return float(f"{match['before'] or match['after'] or ''}{plain(match['digits'], mark)}")
+    minus = match["open"] or match["behind"]
+    sign = match["before"] or match["after"] or ""
+    if (minus and sign) or (match["open"] and match["behind"]):
+        return None
+    number = float(plain(match["digits"], mark))
+    return -number if minus or sign in ("-", "\u2212") else number
 
 
 def plain(digits: str, mark: Mark) -> str:
