@@ -99,13 +99,8 @@ _DATES = (
     *("%G-W%V", "%GW%V", "%Y-Q%q", "%YQ%q", "%Y Q%q", "%Y/Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y"),
     *("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%b-%Y", "%b-%y"),
 )
-_OTHER_ORDER = {
-    one: other
-    for first, second in (("d", "m"), ("m", "d"))
-    for mark in ".-/"
-    for year in "Yy"
-    for one, other in ((f"%{first}{mark}%{second}{mark}%{year}", f"%{second}{mark}%{first}{mark}%{year}"),)
-}
+_PAIRS = [(f"%d{mark}%m{mark}%{year}", f"%m{mark}%d{mark}%{year}") for mark in ".-/" for year in "Yy"]
+_OTHER_ORDER = {**dict(_PAIRS), **{month_first: day_first for day_first, month_first in _PAIRS}}
 """The dates of which both orders are in use, with the other one."""
 
 

@@ -19,8 +19,9 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _EXACT = 2**53
 _PATTERN = np.array([ord(sign) for sign in "dddd-dd-ddTdd:dd:dd.dddddd"], np.uint32)
 _LENGTHS = (7, 10, 16, 19, 23, 26)
-_MONTH = re.compile(r"\d{4}-\d{2}")
 """The places of digits and signs in the usual spelling of a time, and the lengths at which it may end."""
+
+_MONTH = re.compile(r"\d{4}-\d{2}")
 
 _DAY = 86400.0
 _YEAR = 365.2425
