@@ -307,6 +307,12 @@ def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None
     assert len(set(changes.starts.tolist())) == len(changes.starts)
 
 
+def test_a_belief_that_was_saved_without_surprises_had_none() -> None:
+    first = LevelChanges.first(jnp.float32)
+    saved = LevelChanges(first.probs, first.starts, first.reported, first.t)
+    bitwise(saved, first)
+
+
 def test_a_step_of_length_two_has_the_changes_of_two_steps() -> None:
     changes, _ = LevelChanges.first(float).later(0.1, None).learned(jnp.zeros(25), 0.9, 5)
     later = changes.later(0.1, 2.0)

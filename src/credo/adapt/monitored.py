@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Generic, NamedTuple
 
 import jax.numpy as jnp
@@ -130,8 +131,9 @@ class LevelChanges:
     starts: Array
     reported: Array
     t: Array
-    surprise: Array
-    surprises: Array
+    # files of before have neither
+    surprise: Array = dataclasses.field(default_factory=lambda: jnp.zeros((), jnp.float32))
+    surprises: Array = dataclasses.field(default_factory=lambda: jnp.zeros(CAPACITY + 1, jnp.float32))
 
     @staticmethod
     def first(kind: DTypeLike) -> LevelChanges:
