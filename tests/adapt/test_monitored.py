@@ -215,6 +215,17 @@ def test_a_time_keeps_the_largest_surprise_of_its_first_hundred_rows() -> None:
     assert float(end.surprise) == pytest.approx(surprise)
 
 
+@pytest.mark.parametrize(("row", "kept"), [(100, 2.5), (101, 0.0)])
+def test_the_hundredth_row_after_a_change_is_the_last_that_can_surprise(row: int, kept: float) -> None:
+    def later(changes: LevelChanges, gain: Any) -> tuple[LevelChanges, None]:
+        return changes.later(0.01, None).surprised(gain), None
+
+    gains = np.where(np.arange(1, 131) == row, 2.5, 0.0)
+    changes, _ = jax.lax.scan(later, LevelChanges.first(float), jnp.asarray(gains))
+    first = int(np.flatnonzero(np.asarray(changes.starts) == 1)[0])
+    assert float(changes.surprises[first]) == kept
+
+
 def test_a_surprise_counts_though_it_is_over_when_the_higher_level_is_known() -> None:
     """Flatter forecasts gain 5 nats and lose them again within five rows; losses are high for twenty."""
 
