@@ -105,7 +105,8 @@ def test_training_returns_the_loss_of_each_of_its_steps(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("credo.particles.learned._step", step)
     learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=2, hidden=(2,))
-    begun = ProposalTraining(learner, None, np.int32(1), np.zeros(2, np.uint32), np.array([0.5]))
+    key = jnp.zeros(2, jnp.uint32)
+    begun = ProposalTraining(learner, None, jnp.asarray(1), key, jnp.array([0.5]))
     told: list[tuple[int, float]] = []
 
     def note(number: int, loss: float) -> None:
